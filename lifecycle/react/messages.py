@@ -13,13 +13,13 @@ from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
 
-#: Names of prompts: a person's answer to the agent's question, failed checks, and remarks.
+#: Names of prompts: a person's answer to the agent's question, failed checks, remarks of people.
 ANSWER: Final = "answer"
 FIX_CI: Final = "fix_ci"
 ADDRESS_REVIEW: Final = "address_review"
-#: The prompt of the first run, which comes with the discussion.
+#: The prompt of the first run; the issue's discussion is part of the message.
 START: Final = "start"
-#: The result of an answer that fits no choice, or was written before the question.
+#: The recorded result of an answer that fits no choice, or was written before the question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
     "The agent did not get this answer: it matches none of the choices, or it was written before "
@@ -29,7 +29,10 @@ _NO_ANSWER: Final = (
 
 
 def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()) -> Wanted:
-    """Send a message to the running program, or start a new run with it as the prompt."""
+    """Send the agent a message; if its program has ended, start a new run with it as the prompt.
+
+    `cause`: the message's key without a run. `covers`: further keys to record with it.
+    """
     facts = judged.view.facts
     if judged.view.parked or judged.signals.availability is Availability.EXITED:
         run = facts.run + 1
@@ -52,9 +55,9 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 
 
 def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
-    """Return the discussion of the issue and the open work of the agent's pull requests.
+    """Return the issue's discussion, failed checks, review threads and requested changes.
 
-    What the prompt `covered` has is omitted.
+    `covered`: the name of a prompt, whose own content is omitted; empty: nothing is omitted.
     """
     if covered != START:
         yield from discussion(view)
@@ -75,11 +78,11 @@ def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
 
 
 def forward(judged: Judged) -> Wanted:
-    """Forward a person's message or answer to the agent, also while it waits for one."""
+    """Forward people's messages to the agent; while it asks a question, only their answers."""
     view, agent = judged.view, judged.view.facts.agent
     asked = judged.signals.availability is Availability.WAITING
     for cause, command in causes.forwarded(view).items():
-        if command.kind == "review":  # An answer it is none; and it is for who takes over.
+        if command.kind == "review":  # It answers no question, and may be for another agent.
             if not asked and view.requested_agent is None:
                 yield from message(judged, cause, review_prompt(view))
             continue
@@ -87,13 +90,13 @@ def forward(judged: Judged) -> Wanted:
         if not asked:
             yield from message(judged, cause, do.Prompt(name="tell", values=values))
         elif command.kind == ANSWER or agent.since is None or command.at >= agent.since:
-            # Other words from before the question wait until it is answered.
+            # Other messages from before the question wait until it is answered.
             values |= {"question": agent.question, "at": command.at.isoformat()}
             yield from message(judged, cause, do.Prompt(name=ANSWER, values=values))
 
 
 def refuse(judged: Judged) -> Wanted:
-    """Reply to an answer that was not accepted with the reason, and repeat the question."""
+    """Reply why an answer did not reach the agent, and repeat the question."""
     facts = judged.view.facts
     for command in judged.asked:
         key = keys.forward(command.key).of_run(facts.run)
@@ -108,7 +111,7 @@ def refuse(judged: Judged) -> Wanted:
 
 
 def review_prompt(view: SessionView) -> do.Prompt:
-    """The prompt for an agent that reviews the pull request."""
+    """Return the prompt for an agent that reviews the pull request."""
     values = {"pull": str(view.pull.number), "base": view.pull.base_branch} if view.pull else {}
     return do.Prompt(name="review", values=values)
 
@@ -130,7 +133,7 @@ def reword(judged: Judged) -> Wanted:
 
 
 def move_commits(judged: Judged) -> Wanted:
-    """Ask the agent to move its commits to the session's branch, from another one or none."""
+    """Ask the agent to move commits from another branch, or none, to the session's branch."""
     view, cause = judged.view, causes.off_branch(judged.view)
     commits, tries = view.facts.work.off_branch, view.history.first_sent(causes.MOVE)
     if commits and cause and causes.due(view, cause, tries, view.policy.ci_repairs):
@@ -141,7 +144,7 @@ def move_commits(judged: Judged) -> Wanted:
 def repair(judged: Judged) -> Wanted:
     """Send failed checks with the end of their logs to the agent, until its tries are used up.
 
-    The cause `causes.ci` is the message's key: one message for each head and set of failed checks.
+    There is one message for each head and set of failed checks, because these make up its key.
     """
     view, pull, cause = judged.view, judged.view.pull, causes.ci(judged.view)
     if pull and cause and causes.due(view, cause, causes.repairs(view), view.policy.ci_repairs):
@@ -161,7 +164,7 @@ def repair(judged: Judged) -> Wanted:
 
 
 def address_review(judged: Judged) -> Wanted:
-    """Send reviews and comments to the agent, once people have stopped writing for a moment."""
+    """Send reviews and comments to the agent `Policy.review_debounce_seconds` after the last."""
     view, pull, cause = judged.view, judged.view.pull, causes.review(judged.view)
     rounds, most = causes.review_rounds(view), view.policy.review_rounds
     if not cause or causes.spent(cause, rounds, most):
@@ -183,7 +186,7 @@ def address_review(judged: Judged) -> Wanted:
 
 
 def _requests(view: SessionView, unsent: set[str]) -> Iterator[dict[str, str]]:
-    """Whole threads first, with file and line; then other reviews and comments; then the issue."""
+    """Return the prompt's items: whole threads, then other remarks, then those on the issue."""
     about_issue = _unsent_discussion(view)
     unsent -= {remark.id for remark in about_issue}
     for thread in view.threads:
@@ -204,7 +207,7 @@ def _unsent_discussion(view: SessionView) -> list[Remark]:
 
 
 def _about(view: SessionView, remark: Remark) -> str:
-    """What a remark about the issue is, for people."""
+    """Say in a phrase whether a remark is a comment on the issue or an edit, and whose."""
     number = view.facts.issue.number
     if remark.edit:
         return f"issue #{number}, as @{remark.author} edited it"
@@ -212,14 +215,14 @@ def _about(view: SessionView, remark: Remark) -> str:
 
 
 def discussion(view: SessionView) -> tuple[dict[str, str], ...]:
-    """What people with write access wrote about the issue, oldest first."""
+    """Return the remarks on the issue that are for the agent, oldest first, as prompt items."""
     return tuple(
         {"what": _about(view, remark), "text": remark.body, "log": ""} for remark in view.discussion
     )
 
 
 def _conversation(view: SessionView, thread: Thread) -> str:
-    """The comments of a thread that count, and the bot's."""
+    """Return the comments of a thread that are for the agent, and the bot's own, as one text."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"
         for remark in thread.remarks
@@ -250,9 +253,9 @@ _SUGGESTION = re.compile(
 
 
 def as_patches(body: str, thread: Thread) -> str:
-    """A remark's text with each suggestion as a patch without context.
+    """Return a comment's text with each suggested change as a patch without context lines.
 
-    A suggestion whose lines are outside the hunk stays as it is.
+    If the thread's hunk does not show the lines to replace, the text is returned unchanged.
     """
     old = _replaced(thread)
     if not old:
@@ -261,7 +264,7 @@ def as_patches(body: str, thread: Thread) -> str:
 
     def patch(found: re.Match[str]) -> str:
         new = found["lines"].splitlines()
-        start = first if new else first - 1  # As patches count what is taken away.
+        start = first if new else first - 1  # In a patch that only removes lines: the line before.
         head = f"@@ -{first},{len(old)} +{start},{len(new)} @@"
         lines = [f"--- a/{thread.path}", f"+++ b/{thread.path}", head]
         lines += [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
@@ -271,7 +274,7 @@ def as_patches(body: str, thread: Thread) -> str:
 
 
 def _replaced(thread: Thread) -> list[str]:
-    """The lines a thread is about; its hunk ends with the last of them."""
+    """Return the lines that a thread is about, the last ones of its hunk; empty: not all shown."""
     if thread.line is None:
         return []
     shown = [line[1:] for line in thread.diff.splitlines() if line[:1] in ("+", " ")]

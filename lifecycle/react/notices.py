@@ -14,16 +14,17 @@ from lifecycle.model.status import Status
 from lifecycle.read.budgets import budget_key, describe
 from lifecycle.read.session_view import SessionView
 
-#: GitHub's name of the reaction by which a command is seen to have arrived.
+#: GitHub's name of the reaction that acknowledges a command or a remark.
 SEEN: Final = "eyes"
 
 
 def replies(
     command: str, comment: int | None, number: int, topic: str, values: Mapping[str, str]
 ) -> tuple[do.Action, ...]:
-    """The reaction and the comment that answer a command on an issue without a session.
+    """Return the reaction and the comment that answer a command on an issue without a session.
 
-    `command` is its key and `comment` the comment that holds it. An empty topic only reacts.
+    `command`: its key. `comment`: the id of the comment with the command; None or 0: no reaction.
+    `number`: the issue's. `topic`: as in `Comment`; empty: only the reaction.
     """
     seen = keys.reaction(command)
     react = do.React(key=seen, comment=comment, content=SEEN) if comment else None
@@ -33,7 +34,7 @@ def replies(
 
 
 def reply(judged: Judged) -> Wanted:
-    """Answer review threads with the commit that was pushed after the agent got them."""
+    """Answer review threads with the hash of the commit pushed after the agent got them."""
     view, pull = judged.view, judged.view.pull
     pushed = view.history.pushes.get(pull.head) if pull and view.threads else None
     if pull is None or pushed is None:
@@ -51,7 +52,7 @@ def reply(judged: Judged) -> Wanted:
 
 
 def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
-    """Whether the agent had received every comment of a thread before it pushed that commit.
+    """Whether the agent had received every comment of a thread before the push at `pushed`.
 
     A run that is lost may leave a commit that answers the comments. They are sent again to the next
     run, which pushes that commit; if it then adds none, the commit is the answer.
@@ -67,7 +68,7 @@ def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> boo
 
 
 def notify_of_handover(judged: Judged) -> Wanted:
-    """Notify a person who pushed to the branch, once, that the agent waits for `resume`."""
+    """Notify people once for each push by a person that the agent waits for `resume`."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         sha = pull.person.sha
@@ -87,7 +88,7 @@ def acknowledge(judged: Judged) -> Wanted:
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:
-    """Acknowledge with a reaction what people write about the issue once a session works on it."""
+    """Acknowledge with a reaction each remark on the issue that is newer than the session."""
     view = judged.view
     began = view.facts.restored_at or view.facts.created
     began = began.replace(microsecond=0)  # As GitHub's times are.
@@ -115,14 +116,14 @@ def post_review_result(judged: Judged) -> Wanted:
 
 
 def notify_people(judged: Judged) -> Wanted:
-    """Notify people once of a question, escalation, pause or circular wait, with its remedy."""
+    """Notify people once of each question, escalation, pause or circular wait, with its remedy."""
     if judged.cause:
         topic = "paused" if judged.status is Status.PAUSED else "attention"
         yield judged.comment(keys.notice(judged.cause), topic, **_explained(judged))
 
 
 def warn(judged: Judged) -> Wanted:
-    """Warn people once that a budget is nearly used up."""
+    """Warn people once of each budget that has reached its warning threshold."""
     view = judged.view
     for reached in view.budgets.nearly:
         key = budget_key(reached, view.facts, view.now)
@@ -134,24 +135,24 @@ def warn(judged: Judged) -> Wanted:
 
 
 def add_attention_label(judged: Judged) -> Wanted:
-    """Add a label to the issue while people have to look."""
+    """Add the attention label to the issue, because the session needs people."""
     return _attention_label(judged, on=True)
 
 
 def remove_attention_label(judged: Judged) -> Wanted:
-    """Remove the label when its cause is gone."""
+    """Remove the attention label, because the session no longer needs people."""
     return _attention_label(judged, on=False)
 
 
 def _attention_label(judged: Judged, *, on: bool) -> Wanted:
-    # Its causes come and go, one over the other: its key counts how often it went on and off.
+    # The key counts changes of the label, because the same cause may add it several times.
     changes, number = judged.view.history.attention_labels, judged.view.facts.issue.number
     if on is (changes % 2 == 0):
         yield do.Label(key=keys.attention_label(changes), number=number, name=CALLS_PEOPLE, on=on)
 
 
 def post_outcome(judged: Judged) -> Wanted:
-    """Post an outcome other than a merge, however long the program takes to stop."""
+    """Post an outcome other than a merge, without waiting until the program has stopped."""
     shown = judged.as_shown()
     yield do.Comment(
         key=keys.outcome(shown.status, shown.reason, shown.view.facts.run),
@@ -162,7 +163,7 @@ def post_outcome(judged: Judged) -> Wanted:
 
 
 def post_summary(judged: Judged) -> Wanted:
-    """Post a summary when the last session of a project ends."""
+    """Post a summary when the last session of a project ends, if several sessions ended."""
     facts = judged.view.facts
     if facts.ended is not None and sum(facts.finished.values()) > 1:
         counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))

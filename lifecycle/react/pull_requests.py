@@ -20,7 +20,7 @@ from lifecycle.read.session_view import Recheck, SessionView
 
 
 def publish(judged: Judged) -> Wanted:
-    """Push commits at the end of a turn, within the limit of pushes per hour."""
+    """Push commits within the limit of pushes per hour; a person's `allow` skips their checks."""
     facts, policy = judged.view.facts, judged.view.policy
     head = facts.work.head
     if next_at := judged.view.next_push_at:
@@ -40,7 +40,7 @@ def publish(judged: Judged) -> Wanted:
 
 
 def adopt(judged: Judged) -> Wanted:
-    """Move the session's branch to commits that build on it, made on another branch or none."""
+    """Move the session's branch to the agent's commits on another branch, or none, if they fit."""
     work = judged.view.facts.work
     commits = work.off_branch
     if commits is not None and commits.adoptable:
@@ -48,7 +48,7 @@ def adopt(judged: Judged) -> Wanted:
 
 
 def merge_remote(judged: Judged) -> Wanted:
-    """Merge remote commits into the workspace; the agent resolves conflicts."""
+    """Merge remote commits into the workspace; if they conflict, ask the agent to do it."""
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
     if pull is None or not view.has_remote_commits:
         return
@@ -81,7 +81,7 @@ def update(judged: Judged) -> Wanted:
 
 
 def offer(judged: Judged) -> Wanted:
-    """Say that a pull request which is behind its base is ready, where people start the merge."""
+    """Announce a pull request that is ready but behind its base, if the bot does not merge it."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and not merges(view):
         yield _announced(judged, pull, "ready_behind")
@@ -96,7 +96,7 @@ def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
 
 
 def update_asked(judged: Judged) -> Wanted:
-    """Update the branch from its base on a person's command."""
+    """Update the branch from its base on command where `update` does not: if it is not behind."""
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
     if pull is None or command is None or view.history.updated_since(command.at):
         return
@@ -114,7 +114,7 @@ def rerun(judged: Judged) -> Wanted:
 
 
 def open_pull(judged: Judged) -> Wanted:
-    """Open the pull request of pushed commits, after the self-review if policy wants one."""
+    """Open the pull request of pushed commits, after the self-review if the policy wants one."""
     view, facts = judged.view, judged.view.facts
     if view.pushed and not awaited(view):
         key = keys.open_pull(facts.branch)
@@ -123,7 +123,7 @@ def open_pull(judged: Judged) -> Wanted:
 
 
 def land(judged: Judged) -> Wanted:
-    """Merge the judged commit by policy or on command; otherwise say that it is ready."""
+    """Merge or queue the judged commit by policy or on command; otherwise announce it as ready."""
     view, pull = judged.view, judged.view.pull
     if pull is None:
         return
@@ -164,7 +164,7 @@ def take_out_of_queue(judged: Judged) -> Wanted:
 
 
 def tidy(judged: Judged) -> Wanted:
-    """After the merge, delete the branch by policy, and close the issue if GitHub did not."""
+    """Delete the merged branch, and close the issue if GitHub did not, as the policy says."""
     view, pull, policy = judged.view, judged.view.pull, judged.view.policy
     if pull is None:
         return
@@ -177,9 +177,9 @@ def tidy(judged: Judged) -> Wanted:
 
 
 def make_ready(judged: Judged) -> Wanted:
-    """Mark the bot's draft as ready once checks pass; a later return to draft is left to people.
+    """Mark the bot's draft as ready once checks pass, and never again if people undo that.
 
-    Many workflows skip drafts, so a draft without any check that ran is made ready too.
+    Many workflows skip drafts, so a draft on which no check ran is made ready too.
     """
     view, pull = judged.view, judged.view.pull
     if pull is None or not view.policy.draft or not view.current:
@@ -190,7 +190,7 @@ def make_ready(judged: Judged) -> Wanted:
             return
         if any(check.reported for check in pull.checks):
             return
-        # Checks are expected and none has begun: they have some time for it.
+        # Checks are expected and none has begun: wait some time for one to begin.
         wait = view.wait(pull.head_since, view.policy.settle_seconds)
     yield wait or do.MakeReady(key=keys.make_ready(pull.number), number=pull.number)
 
@@ -198,7 +198,7 @@ def make_ready(judged: Judged) -> Wanted:
 def ask_reviewers(judged: Judged) -> Wanted:
     """Request the configured reviews once for each pull request, when checks pass.
 
-    If GitHub refuses, people are warned, and nothing else changes.
+    If GitHub refuses the request, people are warned.
     """
     pull, reviewers, facts = judged.view.pull, judged.view.policy.reviewers, judged.view.facts
     if pull is None or not reviewers:
@@ -222,16 +222,13 @@ def self_review(judged: Judged) -> Wanted:
 
 
 def awaited(view: SessionView) -> bool:
-    """Whether the agent still has to review the pushed commits.
-
-    Nothing waits for an agent that cannot be asked.
-    """
+    """Whether the self-review is still to be requested; False if the request cannot be sent."""
     cause = _cause(view) if view.policy.self_review else None
     return cause is not None and cause.of_run(view.facts.run) not in view.facts.failures
 
 
 def review_wait(view: SessionView) -> Recheck | None:
-    """The time that the agent has left for the review it was asked for."""
+    """Return the wait for the end of the requested self-review; None: it is over or too late."""
     policy = view.policy
     if not policy.self_review or view.at_rest or _cause(view):
         return None
@@ -240,7 +237,7 @@ def review_wait(view: SessionView) -> Recheck | None:
 
 
 def _cause(view: SessionView) -> Key | None:
-    """Return the commit that the agent has to review; None if it was asked already, at any commit.
+    """Return the key of the self-review to request; None if it was requested, at any commit.
 
     A request that was lost with a failed run is repeated.
     """

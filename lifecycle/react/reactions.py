@@ -1,7 +1,7 @@
-"""The table that turns a status into actions. Every status has a row.
+"""The table of reactions, which map a status and signals to actions.
 
-A row's condition sees the signals alone. The keys of its actions are made of their cause, so that
-no cause leads to the same action twice.
+Every status has a row. A row's condition reads only the signals. An action's key is derived from
+its cause, so that a cause leads to the same action only once.
 """
 
 from collections.abc import Callable
@@ -35,13 +35,13 @@ def always(_: Signals) -> bool:
 
 
 class Reaction(NamedTuple):
-    """One row: in which statuses and under which signals it acts, and how."""
+    """One row: a function, and the statuses and signals under which it is called."""
 
     statuses: frozenset[Status]
-    then: Callable[[Judged], Wanted]
+    then: Callable[[Judged], Wanted]  #: Yields the actions.
     when: When = always
-    each: bool = False  #: Whether it is asked of each open pull request.
-    people: bool = False  #: Whether it needs anything from or for people: `Judged.people`.
+    each: bool = False  #: Whether it is called once for each open pull request.
+    people: bool = False  #: Whether it is called only if `Judged.people`.
 
     @property
     def name(self) -> str:
@@ -55,19 +55,19 @@ UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
 NOT_OVER: Final = EVERY - TERMINAL - {S.CLEANUP}
-#: People have to act.
+#: The statuses in which people have to act.
 NEEDS_PEOPLE: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
-#: People are notified of what these have as their cause.
+#: The statuses of whose cause people are notified.
 NOTIFIED: Final = NEEDS_PEOPLE | {S.PAUSED, S.QUEUED}
 
-#: The agent can be given something to do: it finished its turn, or ended by itself.
+#: The agent can be given something to do: its turn or its program has ended.
 at_rest = one_of(Availability.IDLE, Availability.EXITED)
-#: The agent can get a person's message; one that asks gets the answer.
+#: The agent can get a person's message; an agent with an open question gets only answers.
 takes_messages = one_of(
     Availability.IDLE, Availability.EXITED, Availability.WAITING, Availability.INTERRUPTED
 )
-#: The agent has nothing to do, and no check runs, or people were notified that it runs too long.
+#: The agent has nothing to do, and no check is in progress, or people were notified of the wait.
 waits_on_people = both(
     one_of(Availability.IDLE, Availability.EXITED, Availability.WAITING),
     either(
@@ -75,18 +75,18 @@ waits_on_people = both(
         one_of(Attention.ESCALATED),
     ),
 )
-#: There is something to review.
+#: The pull request is no draft, and no check failed or is in progress.
 to_review = both(one_of(PullStage.HELD, PullStage.OPEN), one_of(Ci.PASSING, Ci.MISSING, Ci.NONE))
 off_branch = both(at_rest, one_of(Output.OFF_BRANCH))
 can_publish = both(at_rest, one_of(Output.UNPUSHED))
 can_open = both(one_of(PullStage.NONE), one_of(Output.PUSHED, Output.DIRTY))
-#: At rest with nothing left to push, so feedback concerns the commits that people see.
+#: The agent is at rest and nothing is left to push, so feedback concerns the latest commits.
 all_pushed = both(at_rest, one_of(Output.NOTHING, Output.PUSHED, Output.DIRTY))
-#: What GitHub may resolve by an update; otherwise the agent.
+#: The branch conflicts with its base or is behind it; the agent resolves what GitHub cannot update.
 stale = one_of(Merge.CONFLICT, Merge.BEHIND)
-#: GitHub lands it as soon as the queue's own checks pass.
+#: The pull request is in GitHub's merge queue.
 queued = one_of(Merge.QUEUED)
-#: The status `cleanup` shows neither: it covers every outcome until all is released.
+#: The outcome, also in the status `cleanup`, which every outcome has until all is released.
 merged = one_of(Stage.MERGED)
 stopped = one_of(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 
@@ -148,7 +148,7 @@ BY_STATUS: Final = {
 
 @lru_cache(maxsize=REMEMBERED)
 def reactions_to(status: Status, signals: Signals, people: bool) -> tuple[Reaction, ...]:
-    """The rows that may ask for something under these signals, in their order.
+    """Return the rows that may yield actions under these signals, in the order of the table.
 
     `people`: as `Judged.people`.
     """

@@ -1,6 +1,6 @@
 """Keeps a status comment on the issue and on each pull request up to date.
 
-An edit notifies nobody: what needs people gets a comment of its own (`lifecycle.react.notices`).
+GitHub notifies nobody of an edit, so `lifecycle.react.notices` posts what people have to know.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from lifecycle.model.status import Activity, Blocker, PullState, Status
 from lifecycle.read.budgets import cost, shows_cost
 from lifecycle.read.session_view import Recheck, SessionView
 
-#: The commands that a report names: those that depend on the status. `help` lists all commands.
+#: By status, the commands that a report names: those that work in this status but not in all.
 COMMANDS_TO_SHOW: Final = {
     status: tuple(
         kind
@@ -27,14 +27,14 @@ COMMANDS_TO_SHOW: Final = {
     )
     for status in Status
 }
-#: Statuses that are not reported for the first seconds, because most starts are over by then.
+#: Statuses that are not reported in a session's first seconds, because most change by then.
 _BEGINNING: Final = frozenset({Status.QUEUED, Status.SPAWNING})
 _BEGINS_SECONDS: Final = 5.0
 _CLEANUP, _CLOSED = Status.CLEANUP, PullState.CLOSED
 
 
 def report(judged: Judged) -> Wanted:
-    """Report the session's status on its issue."""
+    """Report the session's status on its issue, in a comment and by policy as a label."""
     if judged.status is _CLEANUP:
         judged = judged.as_shown()
     view, number = judged.view, judged.view.facts.issue.number
@@ -71,7 +71,7 @@ def report_pull(judged: Judged) -> Wanted:
 
 
 def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
-    """Return a fingerprint of what makes an edit necessary; it includes all other changes."""
+    """Return a fingerprint of what requires an edit; other changes wait for the next edit."""
     return _fingerprint((judged.status, judged.reason, judged.cause, *blockers))
 
 
@@ -84,9 +84,9 @@ def _fingerprint(says: tuple[Key | Blocker | str | None, ...]) -> str:
 def _edit(
     view: SessionView, place: Key, content: str, make: Callable[[Key, int | None], do.Action]
 ) -> do.Action | Recheck:
-    """Return the edit that an outdated report needs, unless it was edited a moment ago.
+    """Return the edit of an outdated report, or the wait for `Policy.report_seconds` to pass.
 
-    `make` gets the edit's key and the id of the comment or check run that exists already.
+    `make` gets the edit's key and the id of the existing comment or check run; None: none is known.
     """
     shown = view.history.edits(place)
     if not shown:

@@ -25,9 +25,9 @@ def start(judged: Judged) -> Wanted:
 
 
 def restart(judged: Judged) -> Wanted:
-    """Start another run after a failed one, to resume the conversation.
+    """Start another run after a failed one, with growing delays, to resume the conversation.
 
-    A run that was lost with its machine or runtime does not count as one of the agent's tries.
+    Runs that were lost with their machine or runtime are counted apart from those that failed.
     """
     view, facts, end = judged.view, judged.view.facts, judged.view.facts.agent.exit
     began = view.instructed_at or facts.created
@@ -41,21 +41,21 @@ def restart(judged: Judged) -> Wanted:
 
 
 def restart_on_command(judged: Judged) -> Wanted:
-    """Start a new run on command, even while the program is working."""
+    """Start a new run on the command `restart`, even during a turn of the agent."""
     command = judged.view.command("restart")
     if command is not None and not judged.view.history.started_since(command.at):
         yield _start(judged, StartCause.RESTART, command.key)
 
 
 def hand_over(judged: Judged) -> Wanted:
-    """Start another agent on command, even while the program is working."""
+    """Start a run of another agent on command, even during a turn of the current one."""
     command = judged.view.requested_agent
     if command is not None:
         yield _start(judged, StartCause.AGENT, command.key)
 
 
 def resume(judged: Judged) -> Wanted:
-    """Resume a run that was stopped during its work, or that a person commands to resume."""
+    """Start a run to continue one that was stopped during a turn, or on the command `resume`."""
     view, end = judged.view, judged.view.facts.agent.exit
     over = view.history.ended.get(view.facts.run) or (end.at if end else view.now)
     if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
@@ -65,9 +65,9 @@ def resume(judged: Judged) -> Wanted:
 
 
 def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
-    """Start a run that resumes the conversation, or hands the session over to another agent.
+    """Return the start of a run of the same agent, which resumes its conversation, or of another.
 
-    The other agent does not know that conversation, and gets the open work.
+    `asked`: the key of the command that asks for it; empty: no command does.
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1
@@ -90,7 +90,7 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
 
 
 def pause(judged: Judged) -> Wanted:
-    """Stop the program of a paused session; its conversation is kept, its slot is free."""
+    """Stop the program of a paused session to free its slot; its conversation is kept."""
     if judged.view.instructed_at is not None:
         at_rest = judged.signals.availability in (
             Availability.IDLE,
@@ -101,7 +101,7 @@ def pause(judged: Judged) -> Wanted:
 
 
 def park(judged: Judged) -> Wanted:
-    """Stop the program of a session that has waited long for people; a message resumes it."""
+    """Stop a program that has waited `Policy.park_seconds` for people; a message resumes it."""
     view, pull = judged.view, judged.view.pull
     if view.parked:
         return
@@ -129,7 +129,7 @@ def stop(judged: Judged) -> Wanted:
 
 
 def release_later(judged: Judged) -> Wanted:
-    """Release the workspace of a session that was not merged when its retention ends."""
+    """Release the workspace of an unmerged session `Policy.workspace_days` after its end."""
     view, facts = judged.view, judged.view.facts
     since = facts.ended.at if facts.ended else view.now
     if facts.run:
@@ -138,7 +138,10 @@ def release_later(judged: Judged) -> Wanted:
 
 
 def release(judged: Judged) -> Wanted:
-    """Release runtime and workspace after a merge; the agent may finish its turn."""
+    """Release runtime and workspace after a merge and the end of the agent's turn.
+
+    The turn may last `Policy.merge_grace_seconds` longer than the merge.
+    """
     view, facts = judged.view, judged.view.facts
     since = view.pull.merged_at if view.pull else None
     since = since or (facts.ended.at if facts.ended else view.now)
