@@ -1,4 +1,4 @@
-"""Checks settings against each other, and suggests names for unknown ones."""
+"""Checks settings against each other, and suggests known names in place of unknown ones."""
 
 import difflib
 import os
@@ -12,23 +12,23 @@ from config.schedules import digest_is_quiet, zone_of
 from config.settings import PROJECT_NAME, ProjectDefaults, Settings
 from lifecycle.model.policy import Policy
 
-#: Names of variables that hold secrets.
+#: Matches names of variables and settings that hold secrets.
 SECRET_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 _PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._*?-]{1,100}")
-#: The last part of a name begins with a letter, so that no address is one.
+#: A host's name with an optional port. Its last part begins with a letter, unlike an IP address's.
 _HOST = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*(?::[1-9][0-9]{0,4})?")
 _A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes"
 
-#: The path of a Unix socket is limited to 104 to 108 bytes, depending on the system; this leaves
-#: room for the runtime's directory and socket below the data directory.
+#: The longest path of the data directory. A Unix socket's path is limited to 104 to 108 bytes,
+#: depending on the system, and includes the runtime's directory and socket below this one.
 _DATA_BYTES = 80
 
 
 def contradictions(settings: Settings) -> Iterator[str]:
-    """Yield a problem for each setting that is valid alone but not with the others."""
+    """Yield a line for each problem that the types of the settings do not reveal."""
     yield from _policy_contradictions("policy", settings.policy)
     if "" in settings.prices:
         yield 'prices."": expected a model or a pattern'
@@ -215,7 +215,7 @@ def _notifier_contradictions(settings: Settings) -> Iterator[str]:
             yield f'{where}.secret: only a notifier of kind = "webhook" signs its messages'
         known = settings.projects
         for project in one.projects:
-            # Those of the App's installations are known only later.
+            # The projects of the App's installations are known only while the bot runs.
             if project not in known and not settings.installation.repositories:
                 yield f"{where}.projects has {short(project)}: {nearest(project, dict(known))}"
         if zone_of(one) is None:
@@ -245,20 +245,23 @@ def _unknown_types(settings: Settings, where: str, types: Iterable[str]) -> Iter
 
 
 def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
-    """Return the end of an error about an unknown name: the closest one and all known ones."""
+    """Return the end of an error about an unknown name: the closest known name, and all of them."""
     close = difflib.get_close_matches(word, list(choices), n=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}known: {', '.join(sorted(choices)) or 'none'}"
 
 
 def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
-    """Yield a problem for each pattern that makes git fail, and with it every push."""
+    """Yield a line for each pattern of paths that makes git fail, and with it every push.
+
+    `where`: the setting's name.
+    """
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():
             yield f"{where} has {short(path)}: expected paths inside the repository"
 
 
 def short(value: object) -> str:
-    """Return a value for an error message, in at most 60 characters."""
+    """Return a value as an error message shows it, in at most 60 characters."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

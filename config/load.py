@@ -28,9 +28,9 @@ VARIABLES: Mapping[str, str] = {
 _SECRET_VALUE = re.compile(
     r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
 )
-#: No setting needs a larger number, and neither the database nor the calendar has the largest ones.
+#: The largest number in a setting; very large ones overflow the database or the calendar.
 _MOST = 10**12
-#: Replacements in the decoder's messages; longer ones first.
+#: Replacements in msgspec's messages; longer texts come first, because they contain shorter ones.
 _WORDS: Mapping[str, str] = {
     "`array` of length >= 1": "at least one",
     "Expected `bool | int`": "expected true, false or a number",
@@ -51,15 +51,15 @@ class ConfigError(Exception):
 
 
 class Secrets(Struct, frozen=True, kw_only=True):
-    """The secrets; empty if not set. The repr shows names only."""
+    """The secrets; an empty text is a secret that is not set. The repr shows names only."""
 
     token: str = ""
     webhook_secret: str = ""
-    webhook_secret_previous: str = ""  #: Still accepted during rotation.
-    private_key: str = ""
+    webhook_secret_previous: str = ""  #: Still accepted while `webhook_secret` is replaced.
+    private_key: str = ""  #: The GitHub App's.
     page_token: str = ""
     model_keys: Mapping[str, str] = {}  #: By environment variable.
-    notifiers: Mapping[str, str] = {}  #: By environment variable.
+    notifiers: Mapping[str, str] = {}  #: URLs and signing secrets, by environment variable.
 
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if getattr(self, name)]
@@ -71,7 +71,10 @@ class Secrets(Struct, frozen=True, kw_only=True):
 
 
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
-    """Return the settings of a file and the secrets of an environment. Raises `ConfigError`."""
+    """Return the settings in a file and the secrets in an environment or the files it names.
+
+    Raises `ConfigError` if the settings or a secret cannot be read or are invalid.
+    """
     settings = load_settings(path)
     secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}
     keys = {name: key for name in settings.key_variables if (key := secret(name, environ))}
@@ -87,7 +90,7 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
 
 
 def load_settings(path: Path) -> Settings:
-    """Return the settings of a file. Raises `ConfigError`."""
+    """Return the settings in a file. Raises `ConfigError` if it is unreadable or invalid."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -98,7 +101,7 @@ def load_settings(path: Path) -> Settings:
 
 
 def settings_of(text: str, path: str) -> Settings:
-    """Return the settings in a text; errors name it `path`. Raises `ConfigError`."""
+    """Return the settings in a text. Raises `ConfigError` if it is invalid, which names `path`."""
     try:
         document = tomllib.loads(text)
     except ValueError as error:  # The message has line and column.
@@ -113,7 +116,7 @@ def settings_of(text: str, path: str) -> Settings:
 
 
 def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
-    """Complete the policy of each project, which names only its differences, by the server's."""
+    """Return the document with each project's policy completed by that of the server."""
     server = document.get("policy", {})
 
     def whole(project: dict[str, Any]) -> dict[str, Any]:
@@ -128,7 +131,7 @@ def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
-    """Return what the server requires and lacks, each with its remedy."""
+    """Return each required secret or project that is missing or unusable, with its remedy."""
     lacking = no_credentials(settings, secrets)
     wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
@@ -162,7 +165,7 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
 def secret_values(
     settings: Settings, secrets: Secrets, environ: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return all known secret values: the bot's own and those passed to agents."""
+    """Return all texts to mask in output: the bot's own secrets, and those passed to agents."""
     passed = {name for kind in settings.agent_types.values() for name in kind.pass_env}
     given = [environ.get(name, "") for name in sorted(passed) if SECRET_NAME.search(name)]
     ours = (getattr(secrets, name) for name in VARIABLES)
@@ -176,9 +179,9 @@ def secret_values(
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file with a variable's secret, and what names it; None: there is none.
+    """Return the file with a variable's secret, and where it is named; None: there is no file.
 
-    It is the one in `VARIABLE_FILE`, or systemd's credential with the variable's name:
+    The file is that in `VARIABLE_FILE`, or systemd's credential with the variable's name:
     https://systemd.io/CREDENTIALS/
     """
     if named := environ.get(f"{variable}_FILE"):
@@ -191,7 +194,10 @@ def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None,
 
 
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
-    """Yield a problem for each value below `where` that does not match its declared type."""
+    """Yield a line for each value in `value` that does not match the declared type `kind`.
+
+    `where`: the setting's name, to which keys are appended; empty: the whole file.
+    """
     if get_origin(kind) is UnionType:
         kinds = [one for one in get_args(kind) if one is not NoneType]
         lists = [one for one in kinds if get_origin(one) is tuple and isinstance(value, list)]
@@ -238,14 +244,14 @@ def _table_misfits(value: object, kind: type[Struct], where: str) -> Iterator[st
 
 
 def _expected(message: str) -> str:
-    """Return the decoder's message in TOML's terms."""
+    """Return msgspec's message in TOML's terms."""
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
     return f"{message[0].lower()}{message[1:]}"
 
 
 def _choices(value: object, kind: Any) -> str:
-    """Return the allowed values of an enumeration; empty for other types."""
+    """Return the allowed values of an enumeration in words; empty for other types."""
     if get_origin(kind) is Literal:
         words = [str(word) for word in get_args(kind) if word]
     elif isinstance(kind, type) and issubclass(kind, Enum):
@@ -256,14 +262,17 @@ def _choices(value: object, kind: Any) -> str:
 
 
 def _described(value: object, kind: Any) -> str:
-    """Return what a text with a pattern must be, in words; empty for other types and values."""
+    """Return what a text must be to match its type's pattern; empty for other types and values."""
     parts = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
     words = next((part.description for part in parts if part.pattern), None)
     return f"expected {words}" if words and isinstance(value, str) else ""
 
 
 def secret(variable: str, environ: Mapping[str, str]) -> str:
-    """Return a secret from its variable or its file; empty if there is neither."""
+    """Return a secret from its variable or its file; empty if there is neither.
+
+    Raises `ConfigError` if there are both, or if the file is unreadable or empty.
+    """
     value, (file, where) = environ.get(variable, ""), secret_file(variable, environ)
     if value and file:
         raise ConfigError(f"{variable} and {where} are both set; unset one")
@@ -283,7 +292,7 @@ def _read(path: Path, where: str) -> str:
 
 
 def _remedy(key: str) -> str:
-    """Return where to put a secret instead."""
+    """Return where to put a secret instead of under the file's key `key`."""
     if re.search(r"^notify\.|\.(?:key|model-keys\..*|pass-env\[\d+\])$", key):
         return "set it as an environment variable of the server and name the variable here"
     if re.match(r"agent-types\..*\.(?:env\.|args\[|command\[)", key):

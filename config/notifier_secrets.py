@@ -1,4 +1,4 @@
-"""The secrets of notifiers: URLs with tokens in them, and the keys that sign webhooks."""
+"""Checks and masks notifiers' secrets: URLs that contain tokens, and keys that sign webhooks."""
 
 import binascii
 import re
@@ -8,22 +8,22 @@ from urllib.parse import unquote, urlsplit
 
 from config.tables import NotifierSettings
 
-#: How secrets begin that are written as Standard Webhooks wants them.
+#: The prefix of a webhook's secret in the notation of Standard Webhooks.
 _PREFIX = "whsec_"
 #: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 _LEAST_BYTES, _MOST_BYTES = 24, 64
-#: What separates the parts of a URL. A part is a token rather than a name if it is long and has
-#: letters and digits.
+#: Separates the parts of a URL. A part is taken for a token if it has at least 12 characters, with
+#: letters and digits, and is no host.
 _SEPARATORS = re.compile(r"[/:@?&=#,;\s]+")
 _TOKEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+%-]{12,}")
 _HOST = re.compile(r"(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}|[\d.]+")
 
 
 def signing_keys(secret: str) -> tuple[bytes, ...]:
-    """Return the keys of a webhook's secret: one, or while it is replaced the new and the old one.
+    """Return the keys in a webhook's secret: one, or the new and the old one during a rotation.
 
-    Each is Base64 of 24 to 64 bytes, with or without `whsec_` before it; spaces separate them.
-    Raises `ValueError` for anything else.
+    Each is Base64 of 24 to 64 bytes, with or without the prefix `whsec_`; spaces separate them.
+    Raises `ValueError` for any other text.
     """
     keys = tuple(_key(one.removeprefix(_PREFIX)) for one in secret.split())
     if not keys or not all(_LEAST_BYTES <= len(key) <= _MOST_BYTES for key in keys):
@@ -39,7 +39,7 @@ def _key(text: str) -> bytes:
 
 
 def signing_forms(secret: str) -> Iterator[str]:
-    """Yield the texts to mask for a webhook's secret."""
+    """Yield the texts to mask for a webhook's secret: each key with its prefix and without."""
     for one in secret.split():
         yield one
         yield one.removeprefix(_PREFIX)
@@ -65,7 +65,10 @@ def secrets_in(url: str) -> Iterator[str]:
 def unfit_secrets(
     notifiers: Mapping[str, NotifierSettings], secrets: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a problem for each secret of a notifier that cannot be used, with its remedy."""
+    """Yield a line for each unusable secret of a notifier, with its remedy.
+
+    `secrets`: by environment variable; those that are missing are ignored.
+    """
     for name, one in notifiers.items():
         url, secret = secrets.get(one.url, ""), secrets.get(one.secret, "")
         if url and one.kind == "webhook" and not _is_webhook(url):

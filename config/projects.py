@@ -8,15 +8,15 @@ from msgspec.structs import asdict
 
 from config.settings import PROJECT_NAME, ProjectDefaults, ProjectSettings, Settings
 
-#: So long may the readable part of a name be before GitHub's id of the repository.
+#: The most characters of a repository's name in a project's name that ends in GitHub's id.
 _READABLE = 24
 
 
 class Projects(Mapping[str, ProjectSettings]):
-    """All projects by name. Those of the App's installations change while the bot runs.
+    """All projects by name; those of the App's installations change while the bot runs.
 
-    Thread-safe: a change replaces all of them at once, and items and values stay those of one
-    moment.
+    Thread-safe: `use` replaces the whole mapping at once, so that a caller's `items()` and
+    `values()` do not change.
     """
 
     def __init__(self, settings: Settings, installed: Mapping[str, str] = {}) -> None:
@@ -24,10 +24,10 @@ class Projects(Mapping[str, ProjectSettings]):
         self.use(installed)
 
     def use(self, installed: Mapping[str, str]) -> None:
-        """Replace those of the App's installations: repositories (`owner/name`) by project.
+        """Replace the projects of the App's installations.
 
-        Only those that the configuration allows become projects, and a project of the
-        configuration takes precedence over one of the same name or repository.
+        `installed`: repositories (`owner/name`) by project name. Those that the configuration does
+        not allow are ignored, as are those whose name or repository is a configured project's.
         """
         settings, configured = self._settings, self._settings.projects
         shared = settings.installation.project or ProjectDefaults()
@@ -59,13 +59,13 @@ class Projects(Mapping[str, ProjectSettings]):
 
 
 def allows(settings: Settings, repository: str) -> bool:
-    """Whether a repository of an installation may become a project by itself."""
+    """Whether a pattern in `installation.repositories` matches a repository (`owner/name`)."""
     patterns, name = settings.installation.repositories, repository.casefold()
     return any(fnmatchcase(name, pattern.casefold()) for pattern in patterns)
 
 
 def project_name(repository: str, id: int, taken: Collection[str]) -> str:
-    """Return a free name for a repository of an installation; `id` is GitHub's."""
+    """Return a project name that is not in `taken`. `id`: GitHub's id of the repository."""
     parts = repository.casefold().partition("/")
     owner, _, name = (re.sub(r"[^a-z0-9]+", "-", part) for part in parts)
     for wanted in (name.strip("-"), f"{owner}-{name}".strip("-")):
@@ -75,7 +75,7 @@ def project_name(repository: str, id: int, taken: Collection[str]) -> str:
 
 
 def project_of(projects: Mapping[str, ProjectSettings], repository: str) -> str:
-    """Return the name of a repository's project; empty if it has none. GitHub ignores case."""
+    """Return the name of a repository's project, ignoring case as GitHub does; empty: none."""
     wanted = repository.casefold()
     fitting = (name for name, one in projects.items() if one.repository.casefold() == wanted)
     return next(fitting, "")

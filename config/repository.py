@@ -17,14 +17,14 @@ from lifecycle.model.policy import AutoMerge, Mode, Policy
 
 #: The file's path on the default branch.
 PATH: Final = ".github/mergewright.toml"
-_ORDERS: Final = ([*Mode], [*AutoMerge])  #: Each from narrowest to widest.
-#: Limits of a file's characters and of reported problems.
+_ORDERS: Final = ([*Mode], [*AutoMerge])  #: Each from the strictest value to the least strict.
+#: The most characters in a file, and the most problems that are reported.
 _MOST, _MOST_PROBLEMS = 50_000, 50
-_DAY: Final = 86_400  #: The longest delay in seconds; very long ones overflow dates.
+_DAY: Final = 86_400  #: The longest delay, in seconds, unless the server's is longer.
 
 
 class RepositoryFile(SettingsTable, frozen=True, kw_only=True):
-    """The whole file."""
+    """The content of a repository's `.github/mergewright.toml`."""
 
     policy: Policy = Policy()
 
@@ -49,7 +49,7 @@ def _any(_value: Any, _server: Any) -> bool:
 
 
 def _budget(value: Any, server: Any) -> bool:
-    """0 means no limit and is the widest."""
+    """Whether a limit is at most the server's, where 0 means no limit."""
     return bool(server == 0 or 0 < value <= server)
 
 
@@ -62,8 +62,8 @@ def _among(value: Any, server: Any) -> bool:
     return set(value) <= set(server)
 
 
-#: What a repository may set, and whether a value stays within the server's. The other settings
-#: concern the machine and belong to the server alone.
+#: The fields of the policy that a repository may set, each with a function that says whether the
+#: repository's value is at least as strict as the server's. Only the server sets the others.
 MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "mode": _narrower,
     "auto_merge": _narrower,
@@ -107,7 +107,7 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "budget_warning": operator.le,
     "pushes_per_hour": _budget,
     "max_file_mb": _budget,
-    "protected_paths": _any,  # Those of the server stay protected with them.
+    "protected_paths": _any,  # They are added to those of the server.
 }
 
 #: What a repository's file may do to a value: nothing, only narrow it, or choose it.
@@ -125,7 +125,10 @@ def right_to(name: str) -> Right:
 
 
 def narrowed(text: str, server: Policy) -> Policy:
-    """Return the server's policy, narrowed by the file. Raises `RepositoryError`."""
+    """Return the server's policy with the settings in the file's `text`.
+
+    Raises `RepositoryError` if the file is invalid or less strict than the server's policy.
+    """
     values, refused = _parsed(text, server)
     if refused:
         raise RepositoryError([problem for _, problem in refused])
@@ -136,7 +139,7 @@ def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]
     """Return the policy for a file that was valid under an earlier policy of the server.
 
     Settings that are no longer allowed are ignored and returned as problems. Raises
-    `RepositoryError` if the file cannot be parsed.
+    `RepositoryError` if the file is too long, no TOML, or has unknown keys or wrong types.
     """
     values, refused = _parsed(text, server)
     kept = {name: values[name] for name in values.keys() - dict(refused).keys()}
@@ -168,7 +171,7 @@ def _parsed(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, 
 
 
 def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each field that the file may not set like this, with the reason."""
+    """Yield each field in `given` whose value the file may not set, with the reason."""
     if "protected_paths" in given:
         for says in unfit_paths("policy.protected-paths", policy.protected_paths):
             yield "protected_paths", says
@@ -186,14 +189,14 @@ def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tup
 
 
 def _shown(value: Any) -> str:
-    """A value as TOML has it."""
+    """Return a value in TOML's notation."""
     if isinstance(value, bool):
         return str(value).lower()
     return repr([*value] if isinstance(value, tuple) else msgspec.to_builtins(value))
 
 
 def _placed(text: str, says: str) -> FileProblem:
-    """Find the line that sets the key at the start of a problem."""
+    """Return a problem with its line: the one that sets the key with which `says` begins."""
     key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
     if key:
         for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Times of day in a person's time zone: quiet hours and daily digests of notifiers."""
+"""Computes notifiers' quiet hours and the times of their daily digests, in their time zones."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -7,7 +7,7 @@ from config.tables import NotifierSettings
 
 
 def zone_of(settings: NotifierSettings) -> ZoneInfo | None:
-    """Return the time zone of a notifier; None: no such zone is known."""
+    """Return the time zone of a notifier; None: its name is unknown on this machine."""
     try:
         return ZoneInfo(settings.time_zone)
     except (LookupError, ValueError, OSError):  # Unknown; a path; a folder of zones.
@@ -29,16 +29,16 @@ def digest_is_quiet(settings: NotifierSettings) -> bool:
 
 
 def last_digest(settings: NotifierSettings, now: datetime) -> datetime | None:
-    """Return when a notifier's last digest was due, in its time zone; None: it has none.
+    """Return when a notifier's last digest was due, in its time zone; None: it has no digests.
 
-    On the day that summer time begins, a time that is skipped comes an hour later; on the day that
-    it ends, one that comes twice is the first one.
+    On the day that summer time begins, a digest at a skipped time is due an hour later; on the day
+    that it ends, a digest at a time that comes twice is due at the first of the two.
     """
     if not settings.digest:
         return None
     local = now.astimezone(zone_of(settings))
     at = datetime.combine(local, time.fromisoformat(settings.digest), local.tzinfo)
-    # Compared in UTC: times of one zone are compared as clocks show them.
+    # In UTC, because Python compares two times in one zone without their offsets from UTC.
     if at.astimezone(UTC) > now:
         at -= timedelta(days=1)  # The same time of the day before.
     return at

@@ -33,9 +33,9 @@ class ServerSettings(SettingsTable, frozen=True, kw_only=True):
     """The address of the server and the location of its data: `[server]`."""
 
     host: str = "127.0.0.1"
-    port: Port = 8080  #: 0 picks a free one.
-    data: str = "~/.local/share/mergewright"
-    prompts: str = ""  #: A directory with prompts that replace those of the same name.
+    port: Port = 8080  #: 0: any free port.
+    data: str = "~/.local/share/mergewright"  #: The data directory.
+    prompts: str = ""  #: A directory with prompts that replace Mergewright's of the same name.
     public_url: str = ""  #: Empty: `http://host:port/`.
 
 
@@ -59,8 +59,8 @@ class GitHubSettings(SettingsTable, frozen=True, kw_only=True):
     def git_base(self) -> str:
         """The URL in front of `owner/name.git`, with a trailing slash.
 
-        `https://api.HOST/` -> `https://HOST/`, `https://HOST/api/v3/` -> `https://HOST/`. Empty
-        for other API URLs without `git-url`.
+        `git-url`, or derived from `api-url`: `https://HOST/` for `https://api.HOST/` and for
+        `https://HOST/api/v3/`. Empty if it cannot be derived.
         """
         if self.git_url:
             return self.git_url.rstrip("/") + "/"
@@ -72,7 +72,7 @@ class GitHubSettings(SettingsTable, frozen=True, kw_only=True):
         return ""
 
 
-#: Templates with unknown names in braces are errors.
+#: The patterns of templates that have only known names in braces.
 _ONLY_NAMES_OF_TITLE = r"^(?:[^{}\n]|\{(?:title|number|issue)\})*$"
 _ONLY_NAMES_OF_MESSAGE = r"^(?:[^{}]|\{(?:title|number|issue|commits|body)\})*$"
 
@@ -81,7 +81,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     """The settings that several repositories may share."""
 
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
-    #: A machine user; issues assigned to it start a session too.
+    #: The login of a machine user: assigning an issue to it starts a session, as the label does.
     assignee: Annotated[
         str, Meta(pattern=r"^@?[A-Za-z0-9-]*$", description="the login of an account")
     ] = ""
@@ -95,7 +95,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
             description="lowercase letters, digits, /, _ and -, then {number} or {number}-{words}",
         ),
     ] = "mergewright/{number}-{words}"
-    #: May use `{number}` too.
+    #: The template of pull requests' titles: `{title}`, and optionally `{number}`.
     pull_title: Annotated[str, Meta(pattern=r"\{title\}", description="text with {title}")] = (
         "{title}"
     )
@@ -109,7 +109,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
             description="one line, in braces only {title}, {number} and {issue}",
         ),
     ] = "{title} (#{number})"
-    #: May use `{commits}` and `{body}`, the pull request's description, too.
+    #: As `merge_title`, with `{commits}` and `{body}`, the pull request's description, too.
     merge_message: Annotated[
         str,
         Meta(
@@ -121,13 +121,13 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
     bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
-    test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
-    profile: str = ""  #: A name in `profiles`.
-    isolation: Isolation = ""
-    #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
-    #: HTTP and HTTPS have to be named.
+    test: tuple[str, ...] = ()  #: Shell commands that test the workspace, for `doctor --repo`.
+    profile: str = ""  #: A name in `profiles`; empty: none.
+    isolation: Isolation = ""  #: The stronger one of this and the agent type's applies.
+    #: The hosts that isolated agents may reach; "open": every public host. Ports other than
+    #: those of HTTP and HTTPS have to be named (`HOST:PORT`).
     network: str | tuple[str, ...] = ()
-    max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
+    max_parallel: AtMost = 0  #: The most running sessions of the project; 0: no limit.
     #: Which agent gets a new session: the least busy one, the requester's last one, or the one
     #: whose merged sessions changed the files that the issue names.
     affinity: Literal["none", "last", "area"] = "none"
@@ -144,7 +144,7 @@ class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
     #: "fork" keeps branches away from the secrets of the repository's CI.
     push_to: Literal["repository", "fork"] = "repository"
     fork: str = ""  #: `owner/name` of the fork.
-    prompts: str = ""  #: A directory with prompts for this project, over the server's.
+    prompts: str = ""  #: A directory with prompts that replace the server's of the same name.
 
     @property
     def home(self) -> str:
@@ -153,9 +153,9 @@ class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
 
 
 class InstallationSettings(SettingsTable, frozen=True, kw_only=True):
-    """The App's installations, whose repositories become projects by themselves."""
+    """The App's installations, whose repositories become projects: `[installation]`."""
 
-    #: Patterns of `owner/name`; other repositories are ignored.
+    #: Patterns of `owner/name`; repositories that match none are ignored.
     repositories: tuple[str, ...] = ()
     project: ProjectDefaults | None = None  #: The settings of these projects.
 
@@ -168,9 +168,9 @@ PermissionMode = Literal["auto", "confirm", "reject"]
 class ProfileSettings(SettingsTable, frozen=True, kw_only=True):
     """What agents may use, for agent types and projects that name it: `[profiles.NAME]`."""
 
-    tools: tuple[Tool, ...] = ()  #: The allowed kinds; empty: all.
+    tools: tuple[Tool, ...] = ()  #: The allowed kinds of tools; empty: all.
     permission_mode: Literal["", PermissionMode] = ""  #: Empty: that of the agent type.
-    #: The only MCP servers, with their commands, or those of the repository.
+    #: The commands of the only allowed MCP servers, by name; "repository": those it configures.
     mcp_servers: (
         Literal["repository"] | dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]]
     ) = "repository"
@@ -181,22 +181,22 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     """How to run an agent's program: `[agent-types.NAME]`."""
 
     program: str
-    command: tuple[str, ...] = ()  #: Program and first arguments; empty: the usual command.
+    command: tuple[str, ...] = ()  #: Executable and first arguments; empty: those of `program`.
     args: tuple[str, ...] = ()  #: Further arguments, before the prompt.
-    version: str = ""  #: The expected version; others cause a warning.
-    model: str = ""
+    version: str = ""  #: The expected version; another one causes a warning; empty: any.
+    model: str = ""  #: Empty: the program's default.
     endpoint: str = ""  #: The API's base URL without `/v1`; empty: the provider's.
     key: str = ""  #: The environment variable with the model key, hidden from the program.
     permission_mode: PermissionMode = "auto"
-    profile: str = ""  #: A name in `profiles`; that of the project applies too.
-    #: Whether it may start subagents, or how many at a time.
+    profile: str = ""  #: A name in `profiles`; empty: none. That of the project applies too.
+    #: Whether an agent may start subagents, or how many at the same time.
     subagents: bool | Count = True
-    #: How the program gets the system prompt; empty: the best way it has.
+    #: How the program gets the system prompt; empty: the best way that it supports.
     preamble: Literal["", "system-prompt", "instructions-file", "first-message"] = ""
     env: dict[str, str] = field(default_factory=dict)  #: Environment variables for the program.
-    pass_env: tuple[str, ...] = ()  #: Environment variables of the server that it sees.
-    isolation: Isolation = ""
-    max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
+    pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program sees.
+    isolation: Isolation = ""  #: The stronger one of this and the project's applies.
+    max_parallel: AtMost = 0  #: The most running sessions of this type; 0: no limit.
 
 
 class AgentSettings(SettingsTable, frozen=True, kw_only=True):
@@ -207,13 +207,13 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     model_keys: dict[str, str] = field(default_factory=dict)
     #: The allowed kinds of tools; empty: all.
     tools: tuple[Tool, ...] = ()
-    #: Instructions for every run.
+    #: Instructions that every run of this agent gets.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
-    max_parallel: AtMost = 0  #: Running sessions; 0: no limit.
+    max_parallel: AtMost = 0  #: The most running sessions of this agent; 0: no limit.
 
 
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
-    """What can be requested: agents, their types, and an agent with one of its several types."""
+    """Return what labels and commands may name: agents, types, and `AGENT TYPE` if several."""
     types = {kind for one in agents.values() for kind in one.types}
     several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
     return {*agents, *types, *(f"{name} {kind}" for name, kinds in several for kind in kinds)}
@@ -223,10 +223,10 @@ class ModelPrice(SettingsTable, frozen=True, kw_only=True):
     """A model's price in US dollars per million tokens: `[prices."MODEL"]`."""
 
     input: Dollars
-    output: Dollars  #: Reasoning included.
+    output: Dollars  #: Of reasoning tokens too.
     cache_read: Dollars | None = None  #: None: the price of input; same for `cache_write`.
     cache_write: Dollars | None = None
-    as_of: date  #: When it was looked up.
+    as_of: date  #: When the price was looked up.
 
 
 class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
@@ -234,20 +234,20 @@ class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
 
     kind: str = "tmux"
     isolation: Isolation = ""
-    #: Instructions and settings of agents. Every run starts with those of the base branch, so that
-    #: no run can change them for the next. Git's patterns; a name alone matches in any directory.
+    #: Git's patterns of agents' instructions and settings; a name alone matches in any directory.
+    #: Every run starts with those of the base branch, so that no run can change them for the next.
     steering_files: tuple[str, ...] = STEERING_FILES
 
 
 class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
     """What an isolated run may use: `[sandbox]`."""
 
-    memory_mb: AtMost = 8192  #: Of all its processes together; 0: no limit.
-    processes: AtMost = 2048  #: At the same time; 0: no limit.
-    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: Processors; 0: no limit.
-    readable: tuple[str, ...] = ()  #: Further folders and files, absolute.
-    image: str = ""  #: Of containers; empty: the programs of this machine.
-    oci_runtime: str = ""  #: Of containers, as the engine knows it; empty: its default.
+    memory_mb: AtMost = 8192  #: Megabytes for all processes of a run together; 0: no limit.
+    processes: AtMost = 2048  #: The most processes at the same time; 0: no limit.
+    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: The number of processors; 0: no limit.
+    readable: tuple[str, ...] = ()  #: Absolute paths of further readable folders and files.
+    image: str = ""  #: The image of containers; empty: the programs of this machine.
+    oci_runtime: str = ""  #: The engine's name of the OCI runtime; empty: the engine's default.
 
 
 class Settings(SettingsTable, frozen=True, kw_only=True):
@@ -278,23 +278,23 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def prompts(self) -> Path | None:
-        """The directory with custom prompts, absolute, if there is one."""
+        """The absolute path of the directory with custom prompts; None: there is none."""
         return Path(self.server.prompts).expanduser().absolute() if self.server.prompts else None
 
     @property
     def project_prompts(self) -> dict[str, Path]:
-        """The directories with prompts of single projects, absolute."""
+        """The absolute path of each project's directory with prompts, by the project's name."""
         folders = {name: project.prompts for name, project in self.projects.items()}
         return {name: Path(at).expanduser().absolute() for name, at in folders.items() if at}
 
     def policy_of(self, project: str) -> Policy:
-        """The server's policy for a project, before the repository's own file narrows it."""
+        """Return the configured policy of a project, before the repository's file narrows it."""
         known = self.projects.get(project)
         return (known.policy if known else None) or self.policy
 
     @property
     def polls(self) -> bool:
-        """Whether GitHub is polled, because it cannot send webhooks."""
+        """Whether the bot polls GitHub instead of receiving webhooks."""
         return self.github.events == "polling"
 
     @property
@@ -304,14 +304,14 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def identities(self) -> dict[str, AgentSettings]:
-        """All agents: the named ones, and one for each agent type that has none."""
+        """All agents by name: the named ones, and one for each agent type that none of them has."""
         named = {kind for agent in self.agents.values() for kind in agent.types}
         alone = [kind for kind in self.agent_types if kind not in named]
         return {**self.agents, **{kind: AgentSettings(types=(kind,)) for kind in alone}}
 
     @property
     def key_variables(self) -> dict[str, str]:
-        """The environment variables of model keys, each with the first setting that names it."""
+        """By the name of each model key's environment variable, the first setting that names it."""
         named = {
             f"agent-types.{name}.key": kind.key
             for name, kind in self.agent_types.items()
@@ -324,7 +324,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def notifier_variables(self) -> dict[str, str]:
-        """The environment variables of notifiers, each with the first setting that names it."""
+        """By the name of each notifier's environment variable, the first setting that names it."""
         named = {
             f"notify.{name}.{key}": variable
             for name, one in self.notify.items()
@@ -335,7 +335,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def key_owners(self) -> dict[str, ProjectDefaults | AgentSettings]:
-        """The tables with model keys by agent type, by their names."""
+        """The projects and agents, which may have model keys, by their table's name."""
         owners: dict[str, ProjectDefaults | AgentSettings] = {
             f"projects.{name}": project for name, project in self.projects.items()
         }
@@ -345,6 +345,6 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def public_url(self) -> str:
-        """The page's URL, with a trailing slash."""
+        """The web page's URL, with a trailing slash."""
         url = self.server.public_url or f"http://{self.server.host}:{self.server.port}"
         return url.rstrip("/") + "/"

@@ -10,8 +10,8 @@ Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Days = Annotated[float, Meta(gt=0, le=36_500)]
 Dollars = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
-#: What agents' programs are wrapped in; see `runtimes.isolation.ISOLATIONS`. Empty for an
-#: installation: the strongest that works on its machine; for a project or agent type: as there.
+#: How agents' programs are isolated; see `runtimes.isolation.ISOLATIONS`. Empty in `[runtime]`:
+#: the strongest that works on the machine; empty in a project or agent type: as in `[runtime]`.
 Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
 
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
@@ -24,26 +24,26 @@ class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class LimitSettings(SettingsTable, frozen=True, kw_only=True):
     """Limits on concurrency and sizes: `[limits]`."""
 
-    sessions: Count = 4  #: Running programs; further sessions are `queued`.
-    per_person: AtMost = 0  #: Of these, for one requester.
-    reserved_for_people: AtMost = 0  #: Of these, for sessions that a command waits for.
-    priority_seconds: Seconds = 3600.0  #: Waiting time that `priority:high` adds.
-    memory_per_session_mb: AtMost = 1536  #: Free memory to start a program; 0: not checked.
-    memory_reserve_mb: AtMost = 512  #: Free memory left for the system.
-    webhook_bytes: Count = 26_214_400  #: GitHub sends at most 25 MiB.
-    unverified_bytes: Count = 134_217_728  #: Total of bodies before their verification.
+    sessions: Count = 4  #: The most running programs; further sessions are `queued`.
+    per_person: AtMost = 0  #: The most running programs for one requester; 0: no limit.
+    reserved_for_people: AtMost = 0  #: Slots that only sessions with a person's command get.
+    priority_seconds: Seconds = 3600.0  #: Waiting time that the label `priority:high` adds.
+    memory_per_session_mb: AtMost = 1536  #: Free megabytes to start a program; 0: not checked.
+    memory_reserve_mb: AtMost = 512  #: Free megabytes that must remain after a start.
+    webhook_bytes: Count = 26_214_400  #: Maximum size of a webhook; GitHub sends at most 25 MiB.
+    unverified_bytes: Count = 134_217_728  #: Maximum total size of webhooks not verified yet.
 
 
 class TimingSettings(SettingsTable, frozen=True, kw_only=True):
     """Intervals and retries: `[timing]`."""
 
-    sweep_seconds: Seconds = 5.0  #: Interval of checks of the agents.
-    poll_seconds: Seconds = 30.0  #: Interval of polls of GitHub.
+    sweep_seconds: Seconds = 5.0  #: Interval between checks of the agents.
+    poll_seconds: Seconds = 30.0  #: Interval between polls of GitHub, if events are polled.
     resync_seconds: Seconds = 300.0  #: Interval of resyncs, full passes over GitHub.
     write_interval_seconds: Seconds = 1.0  #: Minimum interval between writes of one installation.
-    lease_seconds: Seconds = 15.0  #: Time until another instance takes over.
+    lease_seconds: Seconds = 15.0  #: Time until another instance replaces one that stopped.
     action_retry_seconds: Seconds = 2.0  #: First delay before a retry; doubles up to 300.
-    action_tries: Count = 8
+    action_tries: Count = 8  #: Tries until an action has failed for good.
 
 
 class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
@@ -67,16 +67,16 @@ class LogSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
-    """Whom the bot notifies, of what and when: `[notify.NAME]`."""
+    """A receiver of notifications, with their subjects and times: `[notify.NAME]`."""
 
     kind: Literal["webhook", "apprise"]
     url: str  #: The environment variable with the URL.
-    secret: str = ""  #: Of a webhook: the environment variable with the secret that signs.
-    projects: tuple[str, ...] = ()  #: Empty: all, and what concerns no project.
-    priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The least one.
-    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Only urgent messages.
-    digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Of every day; empty: none.
-    time_zone: str = "UTC"  #: Of these two.
+    secret: str = ""  #: The variable with a webhook's signing secret; empty for other kinds.
+    projects: tuple[str, ...] = ()  #: Names; empty: all projects, and problems of the bot itself.
+    priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The lowest one to send.
+    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Only urgent ones then.
+    digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Time of the daily summary.
+    time_zone: str = "UTC"  #: The zone of `quiet` and `digest`, each of which may be empty: none.
 
 
 class TracingSettings(SettingsTable, frozen=True, kw_only=True):
