@@ -27,10 +27,10 @@ class Contender(Struct, frozen=True, kw_only=True):
     session: str
     project: str
     agent_type: str
-    agent: str  #: The identity at work.
+    agent: str  #: The agent's name; empty: none is assigned yet.
     requester: str
     since: datetime  #: When it began to wait for the slot, or got it.
-    priority: int = 0
+    priority: int = 0  #: Steps of `Caps.priority_seconds` towards the front; negative: back.
     awaited: bool = False  #: Whether it needs the slot to carry out a person's command.
 
 
@@ -43,16 +43,16 @@ class Caps(Struct, frozen=True, kw_only=True):
     projects: Mapping[str, int] = {}
     agent_types: Mapping[str, int] = {}
     agents: Mapping[str, int] = {}
-    priority_seconds: float = 3600.0  #: The waiting that one step of priority is worth.
-    session_mb: int = 0  #: Free memory that a start needs; 0 turns the check off.
-    reserve_mb: int = 0  #: Free memory that must remain after a start.
+    priority_seconds: float = 3600.0  #: The waiting time that one step of priority is worth.
+    session_mb: int = 0  #: Free megabytes of memory that a start needs; 0: not checked.
+    reserve_mb: int = 0  #: Free megabytes of memory that must remain after a start.
 
 
 class Grants(Struct, frozen=True, kw_only=True):
     """The result of assigning slots."""
 
-    granted: tuple[str, ...]  #: Who gets one, in this order.
-    waits: Mapping[str, str]  #: Why each of the others does not.
+    granted: tuple[str, ...]  #: The sessions that get a slot, in the order of the queue.
+    waits: Mapping[str, str]  #: By session without a slot: why it waits, as a sentence.
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -64,11 +64,11 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class _Cap(NamedTuple):
-    """One limit: which sessions it counts together, how many it allows, and its reason."""
+    """One limit: which sessions it counts together, how many it allows, and its sentence."""
 
-    group: Callable[[Contender], str | None]  #: None: it does not count.
-    most: Callable[[Caps, str], int]
-    why: str
+    group: Callable[[Contender], str | None]  #: Sessions of one name are counted; None: not.
+    most: Callable[[Caps, str], int]  #: The limit of the group with this name.
+    why: str  #: Why a session waits at the limit, with `{name}` and `{most}`.
 
 
 _CAPS: Final = (
@@ -105,7 +105,7 @@ NO_MEMORY: Final = "the machine has too little free memory for another session"
 class _Group(NamedTuple):
     """The sessions that one limit counts together."""
 
-    cap: int  #: Its row.
+    cap: int  #: The limit's index in `_CAPS`.
     name: str
 
 
@@ -140,7 +140,7 @@ def hand_out(
 
 
 def in_line(waiting: Iterable[Contender], caps: Caps) -> list[Contender]:
-    """Return the queue, next session first. A long enough wait outweighs any priority."""
+    """Return the queue, next session first, by waiting time plus what the priority adds."""
     step = timedelta(seconds=caps.priority_seconds)
     return sorted(waiting, key=lambda one: (one.since - one.priority * step, one.session))
 

@@ -1,7 +1,7 @@
 """The rules of all commands: the statuses in which each works, and its replies.
 
-A command is judged once, by the status before it: it is applied from then on, or refused with a
-reason. The key of its reply records which of the two happened.
+A command is judged once, by the session's status before it, and is applied or refused from then on.
+The key of its reply records which of the two it is.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -137,20 +137,20 @@ _OVER: Final = "The session has ended: {because}. {remedy}"
 
 
 class CommandRule(NamedTuple):
-    """Where a command works, and its replies.
+    """The statuses in which a command works, and its replies.
 
     Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`, `{text}` and
     `{agent}`. They describe the session before the command, except for `if_ineffective` and with
     `tells_after`.
     """
 
-    applied: str  #: The reply if it is applied; empty if its effect is notice enough.
+    applied: str  #: The reply if it is applied; empty: no reply, because people see the effect.
     works: frozenset[Status] = _ALIVE
     otherwise: str = _OVER  #: The reply in every other status.
-    over: str = ""  #: The reply in a terminal status, if it differs from `otherwise`.
+    over: str = ""  #: The reply if refused in a terminal status; empty: `otherwise`.
     #: The command is refused if the session would have one of these statuses after it.
     ineffective: frozenset[Status] = frozenset()
-    if_ineffective: str = ""  #: The reply in that case.
+    if_ineffective: str = ""  #: The reply if it is refused because of `ineffective`.
     #: Returns what is wrong with the command itself; empty: nothing.
     fault: Callable[[Judged, Command], str] = no_fault
     tells_after: bool = False  #: Whether `applied` describes the session after the command.
@@ -226,11 +226,11 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 
 
 class AppliedCommands(Struct, frozen=True):
-    """The facts with only those commands that take effect, and the replies to new ones."""
+    """The facts with only those commands that take effect, and the replies to new commands."""
 
     facts: Facts
-    answers: tuple[tuple[Key, str], ...] = ()
-    recheck_at: datetime | None = None  #: When the replies may change without new facts.
+    answers: tuple[tuple[Key, str], ...] = ()  #: Keys and texts of the replies.
+    recheck_at: datetime | None = None  #: When time alone may change the replies; None: never.
 
 
 def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedCommands:
@@ -293,7 +293,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether the command has ended or restored the session already."""
+    """Whether the session was restored (`start`) or ended (others) at or after the command."""
     if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

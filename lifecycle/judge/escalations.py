@@ -1,4 +1,4 @@
-"""Escalations: problems that need a person. Each function detects one while it lasts."""
+"""Detects escalations: problems that need a person. Each function finds one while it lasts."""
 
 from datetime import datetime
 from typing import Final
@@ -32,7 +32,7 @@ def question(view: SessionView) -> Finding | None:
 
 
 def paths_held(view: SessionView) -> Finding | None:
-    """The unpushed commits change protected paths, or hold what a person should see first."""
+    """The unpushed commits need a person's `allow`, for protected paths or suspect content."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
     if held is None or held.reason not in HELD:
@@ -85,7 +85,7 @@ def pull_refused(view: SessionView) -> Finding | None:
 
 
 def ready_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to take the bot's own draft out of draft."""
+    """GitHub refused to mark the bot's own draft as ready for review."""
     pull = view.pull
     if pull is None or pull.state is not _OPEN or not pull.draft:
         return None
@@ -266,7 +266,7 @@ def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     return Finding(keys.nothing_to_show(view.facts.run), Reason.NOTHING_TO_SHOW, why)
 
 
-#: In order of importance: people are notified of the first that finds something.
+#: All rows, the most important first: people are notified of the first finding only.
 ESCALATIONS: Final[tuple[Row, ...]] = (
     question,
     paths_held,
@@ -294,12 +294,12 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
     nothing_to_show,
 )
 
-#: The rows that may find something if the view has no findings otherwise, as usual.
+#: The rows that may find something even if `SessionView.may_have_findings` is False.
 UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothing_to_show))
 
 
 def escalation(view: SessionView) -> Found:
-    """Return the most important escalation among all open pull requests."""
+    """Return the most important escalation of all open pull requests, and when to check again."""
     if not view.several:
         if view.may_have_findings():
             return first(ESCALATIONS, view)

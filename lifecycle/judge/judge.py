@@ -30,15 +30,15 @@ _MAKE_READY = KeyKind.MAKE_READY
 _DRAFT, _HELD, _OPEN = PullStage.DRAFT, PullStage.HELD, PullStage.OPEN
 _PASSING, _PUSHED = Ci.PASSING, Output.PUSHED
 _ASKED, _PENDING, _UNASKED = Review.CHANGES_REQUESTED, Review.PENDING, Review.NONE
-#: What checks may say only for a time.
+#: The states of checks that may change by time alone.
 _SETTLING = frozenset({Ci.FAILING, Ci.HELD, Ci.UNSETTLED})
 _HANDED_OVER = Finding(None, Reason.PERSON_PUSHED, "")
 _BLOCKED_BRIEFLY = Finding(None, Reason.AGENT_BLOCKED, "")
 _ON_PULL = Finding(None, Reason.PULL_REQUEST, "")
 
 
-#: The signals of a view, the evidence behind its stage or finding, and when the same facts may read
-#: otherwise; None: never.
+#: The signals of a view, the finding that explains them, and when time alone may change either;
+#: None: never.
 Reading = tuple[Signals, Finding, datetime | None]
 
 
@@ -50,7 +50,7 @@ def foremost(view: SessionView) -> SessionView:
 
 
 def read(view: SessionView) -> Reading:
-    """Reduce a view to its signals."""
+    """Return the signals of a view, the finding that explains them, and when to check again."""
     stage, evidence, recheck_at = stage_of(view)
     if view.changes_at is not None:
         recheck_at = earliest(recheck_at, view.changes_at)
@@ -134,7 +134,7 @@ def _output(view: SessionView) -> Output:
     if view.has_remote_commits or (
         view.several and any(one.has_remote_commits for one in view.several)
     ):
-        # Before anything is pushed; but not into files that are not committed.
+        # Others' commits are merged before a push, but not while there are uncommitted changes.
         return Output.DIRTY if view.facts.work.dirty else Output.FOREIGN
     if view.unpushed:
         return Output.UNPUSHED
@@ -174,7 +174,7 @@ def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
 
 
 def _review(view: SessionView, pull: Pull) -> Review:
-    """An approval counts for its own head, from someone allowed who is not the requester."""
+    """Return the state of the reviews: GitHub's, narrowed by the approvals that count."""
     if view.objectors or pull.review is _ASKED:
         return Review.CHANGES_REQUESTED
     if view.policy.threads_block and view.open_threads:
@@ -188,7 +188,7 @@ def _review(view: SessionView, pull: Pull) -> Review:
 _CLEANUP, _MERGEABLE = Status.CLEANUP, Status.MERGEABLE
 
 
-#: What a reaction yields: actions, or when it may ask for some.
+#: What a reaction yields: actions, or a time at which it is to be called again.
 Wanted = Iterator[Action | Recheck]
 
 
@@ -200,14 +200,14 @@ class Judged(Struct, frozen=True):
     status: Status
     reason: Reason
     because: str
-    recheck_at: datetime | None  #: When the same facts may read otherwise; None: never.
-    cause: Key | None  #: Of what people are notified of; None: nothing.
+    recheck_at: datetime | None  #: When time alone may change the result; None: never.
+    cause: Key | None  #: The key of the finding that people are notified of; None: there is none.
     blockers: tuple[Blocker, ...] = ()
     answers: tuple[tuple[Key, str], ...] = ()  #: Replies to commands that were judged now.
-    asked: tuple[Command, ...] = ()  #: All commands there are, those without effect too.
+    asked: tuple[Command, ...] = ()  #: All commands, including those without effect.
 
     def as_shown(self) -> "Judged":
-        """The session as people see it: with its outcome, even during cleanup."""
+        """Return the session with its outcome instead of the status `cleanup`."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self
@@ -229,7 +229,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether people did anything that may need a reply, or have to be notified or asked."""
+        """Whether a reaction for people is possible: a reply, a warning, a label or a request."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

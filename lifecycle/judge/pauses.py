@@ -1,4 +1,4 @@
-"""What pauses a session: a command, a budget, a usage limit, a freeze, a repository without access.
+"""Detects what pauses a session (a command, a budget, a usage limit, no access) or freezes it.
 
 A person's push pauses no session: `SessionView.handed_to_human` holds back requests to the agent.
 """
@@ -50,7 +50,7 @@ def by_budget(view: SessionView) -> Finding | Recheck | None:
 
 
 def exhausted(view: SessionView) -> Finding | Recheck | None:
-    """The first budget that is used up."""
+    """Return a finding for the first budget that is used up, or when the next one may be."""
     state, facts, now = view.budgets, view.facts, view.now
     if not state.exhausted:
         return Recheck(state.changes_at) if state.changes_at else None

@@ -1,4 +1,4 @@
-"""What people can do about a reason, and which command may help."""
+"""Maps each reason to what people can do about it, and how urgently."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -18,11 +18,11 @@ class Priority(StrEnum):
 
 
 class Advice(NamedTuple):
-    """A remedy in one sentence, its urgency, and the command that may help without it."""
+    """A remedy in words, its urgency, and the command that may help even without the remedy."""
 
     remedy: str
     priority: Priority = Priority.ACTION
-    again: str = ""  #: A name in COMMANDS; empty: trying again does not help.
+    again: str = ""  #: The command's name, such as `retry`; empty: no command helps.
 
     @property
     def text(self) -> str:
@@ -173,13 +173,13 @@ ADVICE: Final[Mapping[str, Advice]] = {
 }
 
 
-#: Statuses in which a session waits for a person, whatever the reason.
+#: Statuses in which a session waits for a person, independent of the reason.
 _CALLS: Final = (Status.NEEDS_INPUT, Status.STUCK, Status.PAUSED, Status.ERRORED)
 _ACTS: Final = (Priority.URGENT, Priority.ACTION)
 
 
 def needs_person(status: Status, reason: str) -> bool:
-    """Whether nothing happens in a session before a person does what its advice says."""
+    """Whether a session waits until a person acts on its advice."""
     if status in _CALLS or status in TERMINAL:
         return status in _CALLS
     advice = ADVICE.get(reason)
@@ -187,6 +187,6 @@ def needs_person(status: Status, reason: str) -> bool:
 
 
 def advice_on(reason: str) -> str:
-    """Return the remedy for a reason; empty if nothing is wrong."""
+    """Return the remedy for a reason; empty if there is none, such as for normal work."""
     advice = ADVICE.get(reason)
     return advice.text if advice else ""

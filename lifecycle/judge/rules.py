@@ -29,8 +29,8 @@ class Rule(NamedTuple):
     status: Status
     when: When
     reads: str  #: The condition in words, for the documentation.
-    because: str = "{why}"
-    reason: Reason | None = None  #: None: the reason that came with the evidence.
+    because: str = "{why}"  #: `{why}` is the sentence of the session's finding.
+    reason: Reason | None = None  #: None: the reason of the session's finding.
 
 
 def alone(s: Signals) -> bool:
@@ -43,11 +43,11 @@ green = one_of(Ci.PASSING, Ci.NONE)
 _accepted = both(one_of(PullStage.OPEN), alone, green, one_of(Review.APPROVED, Review.NONE))
 #: Nothing blocks the merge: the bot merges in no other state.
 ready = both(_accepted, one_of(Merge.CLEAN))
-#: Nothing but the latest commits of its base is missing.
+#: Nothing blocks the merge but that the branch is behind its base.
 ready_but_behind = both(_accepted, one_of(Merge.BEHIND))
 
 RULES: Final = (
-    # It is over: nothing the agent or GitHub does changes that, but a merge or a restore.
+    # The session has ended; only a merge or a restore changes that.
     Rule(
         Status.CLEANUP,
         one_of(Hold.RELEASING),
@@ -192,7 +192,7 @@ BLOCKERS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
-    """All blockers of an open pull request; empty without one."""
+    """Return all blockers of an open pull request; empty without one."""
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))

@@ -32,7 +32,7 @@ OVER: Final = frozenset(Stage) - {Stage.QUEUED, Stage.SPAWNING, Stage.RUNNING, S
 
 
 class Hold(StrEnum):
-    """Whether a session's runtime and workspace are still held, once it is over."""
+    """Whether an ended session still has its runtime and workspace."""
 
     HELD = "held"
     RELEASING = "releasing"
@@ -40,11 +40,11 @@ class Hold(StrEnum):
 
 
 class Attention(StrEnum):
-    """Whether people have to look."""
+    """Whether the session needs people."""
 
     NONE = "none"
-    ESCALATED = "escalated"
-    STUCK = "stuck"
+    ESCALATED = "escalated"  #: A question, or a problem that needs people: an escalation.
+    STUCK = "stuck"  #: The agent is blocked, shows no progress, or its state is unknown.
 
 
 class Output(StrEnum):
@@ -63,7 +63,7 @@ class PullStage(StrEnum):
 
     NONE = "none"
     DRAFT = "draft"
-    HELD = "held"  #: Its title or a label holds the merge.
+    HELD = "held"  #: Its title or a label blocks the merge.
     OPEN = "open"
 
 
@@ -74,7 +74,7 @@ class Ci(StrEnum):
     SETTLING = "settling"  #: Some counted check failed and others still run.
     HELD = "held"  #: Cancelled, stale, or waiting for an action of a person.
     PENDING = "pending"
-    UNSETTLED = "unsettled"  #: No checks yet, so soon after the push that some may come.
+    UNSETTLED = "unsettled"  #: No checks yet; within `Policy.settle_seconds` some may start.
     PASSING = "passing"
     MISSING = "missing"  #: No checks, long enough after the push, though some are expected.
     NONE = "none"  #: No checks, long enough after the push, and none are expected or awaited.
@@ -89,7 +89,7 @@ class Signals(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     attention: Attention = Attention.NONE
     output: Output = Output.NOTHING
     pull: PullStage = PullStage.NONE
-    stacked: bool = False  #: Whether its base is the branch of another one that is open.
+    stacked: bool = False  #: Whether its base is the branch of another open pull request.
     ci: Ci = Ci.NONE
     review: Review = Review.NONE
     merge: Merge = Merge.UNKNOWN
@@ -107,7 +107,7 @@ _SIGNALS: Final = {kind: name for name, kind in get_type_hints(Signals).items()}
 
 
 def one_of(*words: _Word) -> When:
-    """Return a condition: the signal with this enumeration has one of these values."""
+    """Return a condition that is met if the signal of this enumeration has one of these values."""
     signal = _SIGNALS[type(words[0])]
     return lambda s: getattr(s, signal) in words
 
@@ -118,10 +118,10 @@ def stacked(s: Signals) -> bool:
 
 
 def either(*conditions: When) -> When:
-    """Return a condition: any of these holds."""
+    """Return a condition that is met if any of these is."""
     return lambda s: any(one(s) for one in conditions)
 
 
 def both(*conditions: When) -> When:
-    """Return a condition: all of these hold."""
+    """Return a condition that is met if all of these are."""
     return lambda s: all(one(s) for one in conditions)

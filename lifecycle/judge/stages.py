@@ -1,4 +1,4 @@
-"""The stage of a session and the evidence for it: outcomes first, then what holds it up."""
+"""Derives the stage of a session and its finding: first outcomes, then pauses and waits."""
 
 from datetime import datetime
 from typing import Final
@@ -26,12 +26,12 @@ _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 
 _AT_WORK: Final = Finding(None, Reason.AGENT_AT_WORK, "")
 
-#: A stage with its evidence, and when the same facts may read otherwise; None: never.
+#: A stage, the finding that explains it, and when time alone may change it; None: never.
 StageReading = tuple[Stage, Finding, datetime | None]
 
 
 def stage_of(view: SessionView) -> StageReading:
-    """Return the stage of a session with its evidence.
+    """Return the stage of a session with the finding that explains it.
 
     A merge comes first, then a recorded outcome, then what ends or pauses the session now.
     """
@@ -166,7 +166,7 @@ def _may_end(view: SessionView) -> bool:
 
 
 def _crash(ending: Exit | None, crashes: int) -> Finding:
-    """How the last of several failed runs ended."""
+    """Return a finding that says how the last of several failed runs ended."""
     after = f"after {crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
         return Finding(None, Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
@@ -178,7 +178,7 @@ def _crash(ending: Exit | None, crashes: int) -> Finding:
 
 
 def hold_of(view: SessionView, stage: Stage) -> Hold:
-    """Whether a session that is over still holds its runtime and workspace.
+    """Return whether an ended session still has its runtime and workspace.
 
     A merge releases the workspace at once, even if the program was stopped before; any other
     outcome releases it after the retention time. A stop or release that failed for good holds

@@ -1,4 +1,4 @@
-"""Stalls: why a session is stuck. Each function detects one cause; the first finding counts."""
+"""Detects why a session is stuck. Each function detects one cause; the first finding counts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -18,16 +18,16 @@ _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 class Finding(NamedTuple):
     """Why a session has its stage or status, and until when the finding is valid."""
 
-    key: Key | None  #: Its cause, which people are notified of; None: they are not.
+    key: Key | None  #: The key of people's notification of it; None: they are not notified.
     reason: Reason
-    because: str
-    until: datetime | None = None  #: When the same facts may give another result; None: never.
+    because: str  #: The reason in words, for people.
+    until: datetime | None = None  #: When time alone may change the finding; None: never.
 
 
 Row = Callable[[SessionView], Finding | Recheck | None]
 
 
-#: The first finding of some rows, and when they may have another one; None: not by time.
+#: The first finding, None if there is none, and when time alone may change it; None: never.
 Found = tuple[Finding | None, datetime | None]
 
 
@@ -85,7 +85,7 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
 
 
 def since(view: SessionView) -> datetime:
-    """When the agent's activity began, as far as is known."""
+    """Return when the agent's activity began, or the nearest known time."""
     agent, facts = view.facts.agent, view.facts
     return agent.since or agent.seen or view.instructed_at or facts.created
 

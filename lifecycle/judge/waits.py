@@ -1,4 +1,4 @@
-"""Waits that take too long: people are notified of what is awaited, again at growing intervals."""
+"""Detects waits that take too long, of which people are notified at growing intervals."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -18,17 +18,17 @@ from lifecycle.read.session_view import Recheck, SessionView
 
 
 class Lateness(NamedTuple):
-    """How late something is."""
+    """By how much a wait has exceeded its limit."""
 
-    before: int  #: How often people were to be notified before.
-    least: str  #: A duration that the wait has exceeded, in words.
-    until: datetime  #: When people are to be notified again: after twice the time.
+    before: int  #: The number of earlier notifications.
+    least: str  #: The limit, or the last doubling of it, that the wait has exceeded, in words.
+    until: datetime  #: When people are notified again: when the wait is twice as long as `least`.
 
 
 def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | Recheck | None:
-    """Return how late something is that was due `seconds` after `since`.
+    """Return by how much a wait since `since` exceeds `seconds`, or until when it does not.
 
-    None where it is never due, which is a limit of 0 seconds.
+    None if `seconds` is 0, which means no limit.
     """
     limit = span(seconds)
     if not limit:
@@ -57,7 +57,7 @@ def checks_missing(view: SessionView) -> Finding | Recheck | None:
 
 
 def checks_disputed(view: SessionView) -> Finding | Recheck | None:
-    """GitHub says that the head can be merged, and a required check is pending as we read it."""
+    """GitHub says that the head can be merged, but the bot reads a required check as pending."""
     pull = view.pull
     if pull is None or pull.draft or pull.clean_since is None or view.failed_checks:
         return None
@@ -77,12 +77,12 @@ def checks_disputed(view: SessionView) -> Finding | Recheck | None:
 
 
 class Wait(NamedTuple):
-    """Something that a session at rest waits for."""
+    """A kind of wait of a session at rest, with its limit."""
 
     when: When
-    seconds: Callable[[Policy], float]  #: How long, until people are notified; 0: for ever.
+    seconds: Callable[[Policy], float]  #: Time until people are notified; 0: never.
     since: Callable[[SessionView], datetime]
-    #: A time no later than `since` that costs less; almost always it is recent enough.
+    #: A time no later than `since` that is cheaper to compute; it nearly always suffices.
     least: Callable[[SessionView], datetime]
 
 
@@ -97,7 +97,7 @@ def _checks_since(view: SessionView) -> datetime:
 
 
 def last_event(view: SessionView) -> datetime:
-    """Return when anybody did anything last, as far as is known: the agent, a person or a check."""
+    """Return the time of the last known event by the agent, a person, a check or a push."""
     facts, pull = view.facts, view.pull
     times = [facts.created, facts.restored_at, view.instructed_at, facts.agent.since]
     times += [command.at for command in facts.commands]
@@ -108,7 +108,7 @@ def last_event(view: SessionView) -> datetime:
     return max(filter(None, (*times, view.history.last_push())))
 
 
-#: The first row that matches says how long a session at rest may wait. The last one always does.
+#: The first matching row says how long a session at rest may wait. The last row always matches.
 WAITS: Final = (
     Wait(one_of(Ci.PENDING), lambda policy: policy.checks_pending_seconds, *2 * (_checks_since,)),
     Wait(lambda _: True, lambda policy: policy.wait_seconds, last_event, _rests_since),
@@ -117,12 +117,12 @@ WAITS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def wait_for(signals: Signals) -> Wait | None:
-    """Return how long to wait; None: a pull request that is ready is announced instead."""
+    """Return the row for these signals; None: the pull request is ready to be merged."""
     return None if ready(signals) else next(row for row in WAITS if row.when(signals))
 
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
-    """Return why people are notified of a session that is at rest and has waited too long."""
+    """Return a finding if a session at rest waits too long; else when it will; None: never."""
     wait, why = wait_for(signals), barred(view)
     if wait is None:
         if not why or not merge_wanted(view):
@@ -151,7 +151,7 @@ def lacks_slot(view: SessionView) -> bool:
 
 
 def overdue_start(view: SessionView, waits: Finding) -> Finding:
-    """Return what a session without a run waits for, with a cause once that takes too long."""
+    """Return `waits`, with a key of a notification once the wait for the run takes too long."""
     since = view.facts.restored_at or view.facts.created
     late = lateness(view, since, view.policy.wait_seconds)
     if late is None or waits.key is not None:
@@ -163,6 +163,6 @@ def overdue_start(view: SessionView, waits: Finding) -> Finding:
 
 
 def _requested(view: SessionView) -> str:
-    """Return a mention of who requested the work; empty for one without an account on GitHub."""
+    """Return a mention of the requester; empty if that is no account on GitHub."""
     requester = view.facts.requester
     return f" (requested by @{requester})" if requester and ":" not in requester else ""
