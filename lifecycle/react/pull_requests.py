@@ -40,7 +40,7 @@ def publish(judged: Judged) -> Wanted:
 
 
 def adopt(judged: Judged) -> Wanted:
-    """Move the session's branch to the agent's commits on another branch, or none, if they fit."""
+    """Move the session's branch to commits that build on it, from another branch or none."""
     work = judged.view.facts.work
     commits = work.off_branch
     if commits is not None and commits.adoptable:
