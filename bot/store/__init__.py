@@ -107,10 +107,10 @@ from bot.store.values import (
 
 
 class Store:
-    """Everything Mergewright remembers, a table each. May be used from any thread.
+    """Holds all persistent data of Mergewright; each attribute is one table. Thread-safe.
 
-    One thread writes, and commits all pending writes together; reads run beside it and see
-    what was committed.
+    One thread writes, and commits all pending writes together; reads run in parallel and see
+    committed data only.
     """
 
     def __init__(
@@ -123,19 +123,19 @@ class Store:
     ) -> None:
         """Open the file for the bot, and create it with its tables if it is missing.
 
-        `redact` takes secrets out of texts and observations before they are written. `refuse_new`
-        says why no database may be created; empty: it may.
-        Raises `StoreUnusable`, which says what is wrong with the file and what to do, among them
-        `StoreDamaged`.
+        `redact` takes secrets out of texts and observations before they are written. A non-empty
+        `refuse_new` is the reason why no new database may be created.
+        Raises `StoreUnusable` or its subclass `StoreDamaged`, whose message names the fault and
+        the remedy.
         """
         writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
         self._use(DatabaseFile(path, writer, clock, redact))
 
     @classmethod
     def reading(cls, path: Path) -> "Store":
-        """Open the file for reading only, beside a running bot or without one.
+        """Open the file for reading only, whether or not a bot is running.
 
-        Raises `StoreUnusable` if it is missing or of another version.
+        Raises `StoreUnusable` if the file is missing or has the schema of another version.
         """
         store = cls.__new__(cls)
         store._use(DatabaseFile(path, None, utc_now))
@@ -144,10 +144,10 @@ class Store:
 
     @classmethod
     def beside(cls, path: Path, redact: Callable[[str], str]) -> "Store":
-        """Open the file for a person's small writes, beside a running bot or without one.
+        """Open the file for a person's small writes, whether or not a bot is running.
 
-        `redact` takes secrets out of texts. Raises `StoreUnusable` if the file is missing or of
-        another version.
+        `redact` takes secrets out of texts. Raises `StoreUnusable` if the file is missing or has
+        the schema of another version.
         """
         store = cls.reading(path)
         store.db.writer = Writer(lambda: open_second_writer(path, redact), path)
@@ -186,26 +186,26 @@ class Store:
 
     @property
     def on_change(self) -> list[Callable[[str], None]]:
-        """Listeners: called with a session's id after a change of it is on disk."""
+        """Listeners, called with a session's id after a change of the session is on disk."""
         return self.db.on_change
 
     @property
     def on_damage(self) -> list[Callable[[], None]]:
-        """Listeners: called once, when the file turns out to be damaged."""
+        """Listeners, called once when a read or a write finds the file damaged."""
         return self.db.on_damage
 
     @property
     def damage(self) -> str:
-        """The damage of the file that a read or a write met, with the remedy; empty: none."""
+        """The damage that a read or a write found in the file, with the remedy; empty: none."""
         return self.db.damage
 
     @property
     def engine(self) -> str:
-        """The version of the database's engine."""
+        """The name and version of the database engine, e.g. `SQLite 3.46.1`."""
         return f"SQLite {sqlite3.sqlite_version}"
 
     def writable(self) -> bool:
-        """Whether writes reach the disk now."""
+        """Whether writes reach the disk now; may make a small test write."""
         return self.db.writable()
 
     def copy_to(self, target: Path) -> None:

@@ -45,12 +45,12 @@ KNOWN_OUTSIDER = "SELECT 1 FROM outsiders WHERE repository = ? AND issue = ? AND
 
 
 class Outsider(Struct, frozen=True, kw_only=True):
-    """A person without write access who labelled, reviewed or commented."""
+    """A person without write access who labelled, reviewed or commented on an issue."""
 
     repository: str
-    issue: int  #: Of the session, or the one that was labelled.
+    issue: int  #: The number of the session's issue, or of the issue that was labelled.
     login: str
-    number: int  #: The issue or pull request where they did it.
+    number: int  #: The issue or pull request where they labelled, reviewed or commented.
 
 
 _command = RowDecoder(NewCommand, "commands", "key")
@@ -61,7 +61,7 @@ class CommandsTable(StoreTable):
     """Commands: new, granted to a session, or refused."""
 
     def new(self) -> list[NewCommand]:
-        """The commands to authorize, oldest first."""
+        """Return the commands to authorize, oldest first."""
         return list(map(_command, self._all(NEW)))
 
     def add(self, command: NewCommand) -> None:
@@ -79,10 +79,11 @@ class CommandsTable(StoreTable):
         return None if row is None else str(row["refusal"])
 
     def grant(self, key: str, session: str, now: datetime, head: str = "") -> None:
-        """Make a command a fact of a session and wake it. `head` limits it to one commit.
+        """Make a command a fact of a session and wake the session.
 
-        The command's time becomes `now`, the clock of all other facts. Does nothing if the
-        command was granted or refused before.
+        `head` is the commit that the command is bound to; empty: none. The command's time becomes
+        `now`, so that it is comparable with other facts. Does nothing if the command was granted
+        or refused before.
         """
         values = (session, head, now.timestamp(), key)
         self._change(
@@ -92,9 +93,10 @@ class CommandsTable(StoreTable):
         )
 
     def add_granted(self, session: str, command: Command) -> bool:
-        """Add a command of an authorized person to a session and wake it.
+        """Add a command of an authorized person to a session and wake the session.
 
-        Returns False, with nothing written, if its key is known.
+        Returns False, with nothing written, if the command's key is stored already or the session
+        is unknown.
         """
         values, now = {**columns(command), "session": session}, command.at
         changed = self._change(
@@ -121,7 +123,7 @@ class CommandsTable(StoreTable):
         self._db.write(work)
 
     def authorized(self, repository: str, number: int) -> list[NewCommand]:
-        """Authorized start commands on an issue that wait for it to be read, oldest first."""
+        """Return authorized start commands on an issue that is not read yet, oldest first."""
         return list(map(_command, self._all(AUTHORIZED, (repository, number))))
 
     def refuse(self, key: str, why: str, replies: Sequence[Action] = ()) -> None:
@@ -142,7 +144,7 @@ class OutsidersTable(StoreTable):
     """People without write access who labelled, reviewed or commented."""
 
     def add(self, outsider: Outsider, now: datetime) -> None:
-        """Record a person, once for an issue. Repeating it writes nothing."""
+        """Record a person, once per issue. Repeating it writes nothing."""
         known = (outsider.repository, outsider.issue, outsider.login)
         if self._first(KNOWN_OUTSIDER, known) is None:
             self._execute(_ADD_OUTSIDER, {**columns(outsider), "at": now.timestamp()})
@@ -152,7 +154,7 @@ class OutsidersTable(StoreTable):
         return list(map(_outsider, self._all(UNNOTIFIED)))
 
     def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
-        """Mark a person as notified and add the actions for it, if any, in one transaction."""
+        """Mark a person as notified and add the notifying `actions` to the outbox, atomically."""
         values = (now.timestamp(), one.repository, one.issue, one.login)
 
         def work(connection: sqlite3.Connection) -> None:
@@ -171,7 +173,7 @@ def _granted(
     connection: sqlite3.Connection, session: str, granted: Iterable[Row], now: datetime
 ) -> list[str]:
     """Inside a transaction: record a granted command in the history and wake its session."""
-    rows = list(granted)  # Of one command at most.
+    rows = list(granted)  # At most one row, because a key is unique.
     for row in rows:
         data = {name: row[name] for name in ("kind", "text", "key")}
         add_history(connection, session, HistoryKind.COMMAND, row["actor"], data, now)

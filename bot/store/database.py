@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 #: The values of a statement, by position or by name.
 _Values = Sequence[Any] | Mapping[str, Any]
-#: Jobs of one transaction.
+#: A transaction with this number of jobs takes no further submission.
 GROUP_LIMIT = 512
-#: Long against an action, short against the lease: a commit would have noticed another leader.
+#: A fenced commit this recent proves that the disk takes writes and that this bot leads.
 _RECENT_SECONDS = 1.0
 _PROBE = (
     "INSERT INTO write_probe (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
@@ -67,10 +67,10 @@ class _Outcome(NamedTuple):
 
 
 class Writer:
-    """The one thread that writes. All pending work is committed together, in its order."""
+    """Runs all writes in one thread and commits pending ones together, in submission order."""
 
     def __init__(self, open_connection: Callable[[], sqlite3.Connection], path: Path) -> None:
-        """Open the connection while no other process writes. Raises `StoreFailure`."""
+        """Open the connection while holding the write lock. Raises `StoreFailure`."""
         self.fence: Fence | None = None
         self.on_damage: Callable[[StoreDamaged], None] = lambda damage: None
         self._lock = WriteLock(path, BUSY_SECONDS)
@@ -93,14 +93,15 @@ class Writer:
     def submit(
         self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
     ) -> "list[Future[T]]":
-        """Do works in one transaction; their futures resolve once the commit is on disk.
+        """Run functions in one transaction; their futures resolve once the commit is on disk.
 
-        Each fails alone. If the storage fails for a whole group, its works are repeated one by
-        one, so work must do nothing but read and write through the connection it is given.
+        An exception rolls back its own function alone. If the storage fails for a whole group, the
+        functions are repeated one by one, so each must only read and write through its connection.
+        With `fenced`, they fail with `Fenced` once another bot leads.
 
         Raises:
             StoreClosed: the file was closed.
-            RuntimeError: called by work of this writer, which would wait for itself.
+            RuntimeError: called in the writer's own thread, which would wait for itself.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("work on the store must not wait for other work on the store")
@@ -131,15 +132,15 @@ class Writer:
             if jobs:
                 for outcome in self._done(jobs):
                     outcome.resolve()
-        # Another process that holds the lock for so long keeps the file open: this is not the
-        # last connection, whose end is a checkpoint.
+        # Closing the last connection checkpoints the file, which needs the lock. If the lock is
+        # not free within the time limit, its holder has a connection: this is not the last one.
         with suppress(StoreBusy), self._lock.held():
             self._connection.close()
         self._connection.close()
         self._lock.close()
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """The pending jobs, at least one unless closed; and whether more may come."""
+        """Return the pending jobs, none only if closed; and whether more may be submitted."""
         group: list[_Job] = []
         jobs = self._jobs.get()
         while jobs is not None:
@@ -215,7 +216,7 @@ class Writer:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another of its name; None if there is none."""
+    """Return a file's device and inode, which change if it is replaced; None if it is missing."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -224,10 +225,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 class DatabaseFile:
-    """The file that all tables share. May be used from any thread.
+    """The database file that all tables share. Thread-safe.
 
-    `redact` takes secrets out of what is to be compared with stored values. A `writer` of None
-    means that the file was opened for reading only.
+    `redact` takes secrets out of new values before they are compared with stored ones, which have
+    none. A `writer` of None means that the file was opened for reading only.
     """
 
     def __init__(
@@ -243,21 +244,21 @@ class DatabaseFile:
         self.writer = writer
         #: Called with a session's id after a change of it is on disk, in the thread that wrote.
         self.on_change: list[Callable[[str], None]] = []
-        #: Called once, when the file turns out to be damaged, in the thread that met it.
+        #: Called once, in the thread whose read or write finds the file damaged.
         self.on_damage: list[Callable[[], None]] = []
-        self.damage = ""  #: The damage that a read or a write met, with the remedy.
+        self.damage = ""  #: The damage that a read or a write found, with the remedy; empty: none.
         if writer is not None:
             writer.on_damage = self._met
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = threading.Event()
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do work inside a transaction and return its result once the commit is on disk.
+        """Call `work` inside a transaction and return its result once the commit is on disk.
 
-        An exception of the work rolls back this work alone and is raised here.
+        An exception of `work` rolls back its changes alone and is raised here.
 
         Raises:
-            StoreFull, StoreFailure: the storage failed.
+            StoreFailure: the storage failed, e.g. with `StoreFull`.
             Fenced: another bot leads.
         """
         return self.submit(work).result()
@@ -265,14 +266,14 @@ class DatabaseFile:
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
     ) -> "Future[T]":
-        """Like `write`, without waiting. `fenced=False` writes whichever bot leads."""
+        """Do as `write`, without waiting. `fenced=False` writes even if another bot leads."""
         (future,) = self.submit_all([work], fenced=fenced)
         return future
 
     def submit_all(
         self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
     ) -> "list[Future[T]]":
-        """Submit several works that share one transaction; each fails alone.
+        """Submit functions that share one transaction; an exception rolls back its own alone.
 
         Raises `StoreClosed` if the file was closed or opened for reading only.
         """
@@ -283,7 +284,7 @@ class DatabaseFile:
     def writable(self) -> bool:
         """Whether writes reach the disk now, tested by a small write.
 
-        A write that succeeded within the last second counts as the trial.
+        No test write is made if a write was committed within the last second.
         """
         if self._closed.is_set() or self.writer is None or self.damage:
             return False
@@ -306,7 +307,7 @@ class DatabaseFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one committed state of all tables until the block ends."""
+        """Lend a connection to one snapshot of all tables for a block. Raises `StoreFailure`."""
         if self._closed.is_set():
             raise StoreClosed(f"the database {self.path} was closed")
         try:
@@ -337,7 +338,7 @@ class DatabaseFile:
                 listener()
 
     def announce(self, sessions: Iterable[str]) -> None:
-        """Call the listeners of `on_change`; an exception of one is logged."""
+        """Call the listeners of `on_change` for each session; a listener's exception is logged."""
         for session in sessions:
             for listener in self.on_change:
                 try:
@@ -348,7 +349,7 @@ class DatabaseFile:
 
 
 class StoreTable:
-    """The methods of one table, on the file that all tables share."""
+    """Base class of the tables, which share one database file."""
 
     def __init__(self, db: DatabaseFile) -> None:
         self._db = db
@@ -363,11 +364,11 @@ class StoreTable:
             return row
 
     def _execute(self, statement: str, values: _Values) -> int:
-        """Write by one statement. Returns how many rows it changed."""
+        """Execute one writing statement in a transaction. Returns how many rows it changed."""
         return self._db.write(lambda connection: connection.execute(statement, values).rowcount)
 
     def _change(self, work: Callable[[sqlite3.Connection], Iterable[str]]) -> list[str]:
-        """Write, and announce the sessions whose ids the work returns."""
+        """Write, then call the `on_change` listeners for the session ids that `work` returns."""
         changed = list(self._db.write(work))
         self._db.announce(changed)
         return changed

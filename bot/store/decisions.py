@@ -54,8 +54,8 @@ OUTBOX = """SELECT seq, session, key, state, done_at AS at, next_at, result, rea
         error AS detail, action, receipt
     FROM outbox WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, seq"""
 _RECHECK = "UPDATE sessions SET due = :recheck_at WHERE id = :id AND version = :version"
-# A restore is a decision that takes an outcome back: the runs after the last one that started
-# belong to the restored session.
+# A restore is a decision that reopens an ended session: its budgets count the runs from first_run
+# on, which is the one after the last run that started.
 _DECIDE = """UPDATE sessions SET due = :recheck_at, version = version + 1,
         status = :status, reason = :reason, because = :because, blockers = :blockers,
         cause = :cause,
@@ -67,7 +67,7 @@ _DECIDE = """UPDATE sessions SET due = :recheck_at, version = version + 1,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
         first_run = CASE WHEN :restored THEN 1 + CAST(agent ->> 'run' AS INTEGER) ELSE first_run END
     WHERE id = :id AND version = :version"""
-#: The sessions of a session's project, if all have ended.
+#: All sessions of this session's project; no rows while one of them is open.
 ENDED_PROJECT = """SELECT id, ended, finished FROM sessions
     WHERE project = (SELECT project FROM sessions WHERE id = ?1) AND NOT EXISTS (
         SELECT 1 FROM sessions WHERE ended IS NULL
@@ -79,7 +79,7 @@ RECORDS = """SELECT seq, session, at, kind, actor, data, record, policies.policy
     FROM history JOIN decision_records ON decision_records.history = seq
     JOIN policies ON policies.hash = decision_records.policy
     WHERE session = ? ORDER BY seq"""
-#: The part of a decision that its row in the history has.
+#: The fields of a decision that its row in the history contains.
 _SUMMARY = ("status", "reason", "because", "blockers")
 
 
@@ -126,13 +126,13 @@ class FactsReader(StoreTable):
     """Reads the facts of sessions from all tables."""
 
     def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
-        """Load sessions from one state of the database, in the same order, without unknown ids."""
+        """Load sessions from one snapshot, in the order of `sessions`; unknown ids are skipped."""
         with self._db.read() as connection:
             found = {one.session: one for one in _load(connection, sessions, self._db.clock())}
         return [found[session] for session in sessions if session in found]
 
     def get(self, session: str) -> Facts:
-        """The facts of one session. Raises `CorruptRow`, or `StoreFailure` if it is unknown."""
+        """Return a session's facts. Raises `CorruptRow`, or `StoreFailure` if it is unknown."""
         loaded = self.load([session])
         if not loaded:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
@@ -177,7 +177,7 @@ def _load(
 
 
 def _outbox_facts(rows: Iterable[Row]) -> dict[str, Any]:
-    """The facts that the actions of a session are."""
+    """Return the fields of `Facts` that a session's rows in the outbox determine."""
     done: dict[Key, Done] = {}
     pending: set[Key] = set()
     sent: dict[Key, Sent] = {}
@@ -212,12 +212,12 @@ class DecisionsTable(StoreTable):
     def record(
         self, decided: Sequence[tuple[LoadedSession, SessionDecision]], now: datetime
     ) -> list[Future[list[str]]]:
-        """Write decisions and their actions, all in one transaction.
+        """Write decisions and their actions, all in one transaction, and wait until it is on disk.
 
         Each future holds the keys of the session's new actions; or `SessionChanged`, with nothing
-        written, if the session changed since it was loaded. A failure concerns its own session
-        alone. The history gets a row only if a decision differs from the one before or has new
-        actions.
+        written, if the session changed since it was loaded. A failed decision does not affect the
+        others. The history gets a row only if a decision differs from the session's previous one
+        or has new actions.
         """
         futures = self._db.submit_all([partial(_decide, *each, now) for each in decided])
         wait(futures)
@@ -229,9 +229,9 @@ class DecisionsTable(StoreTable):
         return futures
 
     def replayable(self, session: str) -> list[ReplayableDecision]:
-        """Every recorded decision of a session that has not been deleted, oldest first.
+        """Return every recorded decision of a session that has not been deleted, oldest first.
 
-        Raises `CorruptRow`: a skipped one would count as replayed without a difference.
+        Raises `CorruptRow`, because a skipped record would count as replayed without a difference.
         """
         return list(map(_replay, self._all(RECORDS, (session,))))
 
@@ -294,7 +294,7 @@ def _add_record(connection: sqlite3.Connection, history: int, record: DecisionRe
     policy = encoded(record.policy)
     hashed = hashlib.sha256(policy.encode()).hexdigest()
     connection.execute(_ADD_POLICY, (hashed, policy))
-    # JSON has no keys but texts; MessagePack writes the mappings of facts as they are.
+    # JSON keys are strings only; MessagePack keeps the keys of the mappings in facts as they are.
     both = _Record(facts=record.facts, decision=msgspec.to_builtins(record.decision))
     packed = msgspec.msgpack.encode(both)
     connection.execute(_ADD_RECORD, (history, hashed, zlib.compress(packed)))

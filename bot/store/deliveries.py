@@ -25,7 +25,7 @@ from bot.store.values import (
 _INSERT = "INSERT INTO deliveries (id, event, at, body)"
 _ROW = "(?, ?, ?, ?)"
 _INSERT_NEW = f"{_INSERT} VALUES {_ROW} ON CONFLICT (id) DO NOTHING"
-#: Rows of one statement: SQLite takes 32,766 values, and caches a statement for each length.
+#: Rows of one INSERT. SQLite allows 32,766 values, and caches one statement per number of rows.
 _BATCH = 64
 _RETRY = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
@@ -58,42 +58,42 @@ _REDACT = "UPDATE deliveries SET body = ? WHERE id = ?"
 
 
 class Ignored(StrEnum):
-    """Why nothing follows from a delivery."""
+    """Why the bot ignored a delivery."""
 
     EVENT = "event"  #: The bot reads no events of this kind, or none with this action.
     OWN = "own"  #: The bot itself wrote the comment.
-    REPOSITORY = "repository"  #: It is no project's.
-    BOT = "bot"  #: Another bot wrote the comment, which is not listed.
-    SESSION = "session"  #: No session is concerned, and nothing asks for one.
+    REPOSITORY = "repository"  #: The repository belongs to no project.
+    BOT = "bot"  #: Another bot wrote the comment, and may not give commands.
+    SESSION = "session"  #: The delivery concerns no session and does not request one.
 
 
 class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that followed from a delivery: something to read again, or a command."""
+    """One effect of a delivery: a subject to read again at GitHub, or a command."""
 
     repository: str
-    subject: str  #: As in `RefreshRequest`; of a command `number:12`.
-    command: str = ""  #: Its kind; empty: the subject is read again.
-    actor: str = ""  #: Who gave the command.
+    subject: str  #: As in `RefreshRequest`; for a command `number:12`.
+    command: str = ""  #: The kind of the command; empty: the subject is read again.
+    actor: str = ""  #: The login of the person who gave the command; empty: no command.
 
 
 class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
-    """A webhook with what followed from it."""
+    """A webhook with its effects."""
 
     state: str  #: `new`, `done` or `failed`.
     done_at: datetime | None
-    repository: str  #: That it names; empty: none, several, or it is not processed yet.
-    ignored: str  #: As in `Ignored`; empty: something followed, or it was not recorded.
+    repository: str  #: The one that it names; empty: none, several, or not processed yet.
+    ignored: str  #: A value of `Ignored`; empty: it had effects, or none were recorded yet.
     effects: tuple[DeliveryEffect, ...]
 
 
 class DeliveryQuery(Struct, frozen=True, kw_only=True):
     """Which deliveries to list. An empty field selects all."""
 
-    state: str = ""  #: `new`, `done`, `failed`, or `ignored`: nothing followed.
+    state: str = ""  #: `new`, `done`, `failed`, or `ignored`: it had no effects.
     event: str = ""
-    repository: str = ""
-    cursor: str = ""  #: Of the page before, as `CURSOR` has it.
-    limit: int = 50
+    repository: str = ""  #: `owner/name`
+    cursor: str = ""  #: The previous page's, in the format of `CURSOR`; empty: the first page.
+    limit: int = 50  #: The most deliveries of one page.
 
 
 _delivery = RowDecoder(Delivery, "deliveries")
@@ -115,7 +115,7 @@ class DeliveriesTable(StoreTable):
         )
 
     def waiting(self, limit: int = 100) -> list[Delivery]:
-        """The deliveries to process, oldest first."""
+        """Return the deliveries to process, oldest first."""
         return list(map(_delivery, self._all(WAITING, (limit,))))
 
     def known(self, ids: Iterable[str]) -> set[str]:
@@ -125,13 +125,13 @@ class DeliveriesTable(StoreTable):
     def mark_done(
         self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
     ) -> None:
-        """Mark one delivery as done; see `mark_all_done`."""
+        """Mark one delivery as done, as `mark_all_done` does."""
         self.mark_all_done([ProcessedDelivery(id, tuple(refreshes), tuple(commands))])
 
     def mark_all_done(self, processed: Iterable[ProcessedDelivery]) -> None:
         """Mark deliveries as done and write their refreshes and commands, in one transaction.
 
-        A delivery that is not waiting is skipped.
+        A delivery that is not in state `new` is skipped.
         """
         now, rows = self._db.clock(), list(processed)
 
@@ -148,7 +148,7 @@ class DeliveriesTable(StoreTable):
     def redact(self, delivery: Delivery) -> None:
         """Take secrets out of a stored body.
 
-        Done after the delivery is accepted, so that GitHub does not wait for it.
+        It is called after the delivery is accepted, so that GitHub does not wait for it.
         """
         body = self._db.redact(delivery.body)
         if body != delivery.body:
@@ -157,7 +157,7 @@ class DeliveriesTable(StoreTable):
     def mark_failed(self, id: str, error: str, refreshes: Sequence[RefreshRequest] = ()) -> None:
         """Mark a delivery as failed and write its refreshes, in one transaction.
 
-        It is processed again by `retry`, or if GitHub redelivers it.
+        The delivery is processed again after `retry`, or if GitHub redelivers it.
         """
         now = self._db.clock()
 
@@ -171,16 +171,16 @@ class DeliveriesTable(StoreTable):
         self._db.write(work)
 
     def failed(self, limit: int = -1) -> list[FailedDelivery]:
-        """The deliveries that could not be decoded, newest first; -1: all."""
+        """Return up to `limit` deliveries that failed to decode, newest first; -1: all."""
         return list(map(_failed, self._all(FAILED, (limit,))))
 
     def failed_count(self) -> int:
-        """How many deliveries could not be decoded."""
+        """Return how many deliveries could not be decoded."""
         (row,) = self._all(FAILED_COUNT)
         return int(row["many"])
 
     def page(self, query: DeliveryQuery) -> tuple[list[DeliveryRecord], str]:
-        """Return a page, newest first, and its cursor; empty: there are no more."""
+        """Return a page, newest first, and the next one's cursor; empty: this is the last page."""
         after, _, last = query.cursor.partition(":")
         values = {
             **asdict(query),
@@ -194,30 +194,30 @@ class DeliveriesTable(StoreTable):
         return list(skip_corrupt(_record, listed)), cursor
 
     def record(self, id: str) -> DeliveryRecord | None:
-        """Return a delivery with what followed from it."""
+        """Return a delivery with its effects; None if it is unknown. Raises `CorruptRow`."""
         row = self._first(RECORD, (id,))
         return None if row is None else _record(row)
 
     def get(self, id: str) -> Delivery | None:
-        """Return a delivery as it arrived."""
+        """Return a delivery as it arrived, without secrets; None if it is unknown."""
         row = self._first(ONE, (id,))
         return None if row is None else _delivery(row)
 
     def last(self) -> dict[str, datetime]:
-        """Return when the last processed delivery of each repository arrived."""
+        """Return when the last processed delivery of each repository (`owner/name`) arrived."""
         return {row["repository"]: from_timestamp(row["at"]) for row in self._all(LAST)}
 
     def retry(self, ids: Iterable[str]) -> int:
-        """Have failed deliveries processed again; returns how many of these had failed."""
+        """Make failed deliveries due again; return how many of `ids` had failed."""
         values = [(name,) for name in ids]
         return self._db.write(lambda connection: connection.executemany(_RETRY, values).rowcount)
 
 
 def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
-    """Insert rows in one statement; one by one if any is known.
+    """Insert rows in one statement, or one by one if one of them is stored already.
 
-    After every statement this thread waits for the interpreter lock, so one statement for all
-    is what makes a burst cheap.
+    After every statement this thread waits for the interpreter lock, so a single statement makes
+    a burst of deliveries cheap.
     """
     values = [value for row in rows for value in _values(row)]
     try:

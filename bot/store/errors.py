@@ -1,4 +1,4 @@
-"""Failures of the store, each with a remedy."""
+"""Exceptions of the store, each with a remedy in its message."""
 
 import sqlite3
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import Final
 
 
 class StoreFailure(Exception):
-    """Base of all failures. The message names the file and the remedy."""
+    """Base of all exceptions of the store. The message says what failed and what to do."""
 
 
 class StoreUnusable(StoreFailure):
-    """The file cannot be used at all: missing, of another program or another version."""
+    """The file is missing, not accessible, or belongs to another program or another version."""
 
 
 class StoreDamaged(StoreUnusable):
-    """The file is damaged, or was moved away: the bot must stop, because it may forget things."""
+    """The file is damaged or was moved away: the bot must stop, because data may be missing."""
 
-    EXIT_CODE: Final = 3  #: Of a process that stops because of it.
+    EXIT_CODE: Final = 3  #: The exit code of a process that stops because of this exception.
 
 
 class StoreFull(StoreFailure):
@@ -40,7 +40,7 @@ class SessionChanged(StoreFailure):
 
 
 class CorruptRow(StoreFailure):
-    """A row has content that Mergewright does not write. The message names the column."""
+    """A row has content that Mergewright never writes. The message names the row and column."""
 
 
 _DAMAGED = (
@@ -48,7 +48,7 @@ _DAMAGED = (
     "it is damaged: stop the bot, move the file away and restore it from a backup"
     " (docs/running.md, Backups)",
 )
-#: Extended codes that say more than their low byte.
+#: Extended result codes whose failure differs from that of their low byte, the primary code.
 _EXTENDED: dict[int, tuple[type[StoreFailure], str]] = {
     sqlite3.SQLITE_IOERR_SHORT_READ: _DAMAGED,
     sqlite3.SQLITE_IOERR_CORRUPTFS: _DAMAGED,
@@ -82,7 +82,7 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
 
 
 def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
-    """Return the failure for a storage error; None if the statement itself was wrong.
+    """Convert a storage error to a failure with its remedy; None for an error in the statement.
 
     https://www.sqlite.org/rescode.html
     """
@@ -95,5 +95,5 @@ def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
-    """The failure for damage that Mergewright found itself."""
+    """Return the failure for damage that Mergewright found itself."""
     return StoreDamaged(f"the database {path}: {_DAMAGED[1]} (found: {what})")

@@ -1,6 +1,6 @@
 """Deletes expired rows, in small transactions, so that other writes are not held up.
 
-Nothing refers to a deleted session but the ledger, which keeps what it cost.
+Of a deleted session, only the rows of the ledger remain, with its cost.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from bot.store.database import StoreTable
 from bot.store.usage import keep_in_ledger
 from bot.store.values import StoredSize
 
-#: Rows of one transaction.
+#: The most rows that one transaction deletes.
 STEP = 500
 
 DELIVERIES_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
@@ -41,9 +41,9 @@ NOTIFICATIONS = """DELETE FROM notifications WHERE seq IN
 HISTORY_SIZE = """SELECT count(*) AS rows,
         coalesce(sum(length(data) + coalesce(length(record), 0)), 0) AS bytes
     FROM history LEFT JOIN decision_records ON decision_records.history = seq WHERE session = ?"""
-#: Records of decisions go with their row.
+#: A row's decision record is deleted with it (ON DELETE CASCADE).
 HISTORY = "DELETE FROM history WHERE seq IN (SELECT seq FROM history WHERE session = ? LIMIT ?)"
-#: A session that ended, and that nothing has asked to be looked at again.
+#: Selects a session only if it has ended, is not live and is not due to be reconciled.
 DELETABLE = """SELECT 1 FROM sessions WHERE id = ?1 AND ended IS NOT NULL
     AND coalesce(due > ?2, 1) AND id NOT IN (SELECT id FROM live)"""
 _OF_SESSION = (
@@ -58,7 +58,7 @@ _DELETE = (
 
 
 class DatedKind(StrEnum):
-    """Rows that expire by themselves, not with a session."""
+    """Kinds of rows that expire by their own age, not with a session."""
 
     DELIVERIES = "webhooks"
     ACTIONS = "actions without a session"
@@ -79,18 +79,18 @@ _DATED = {
 
 
 class ExpiryTable(StoreTable):
-    """What no longer has to be remembered."""
+    """Measures and deletes expired rows."""
 
     def dated(self, kind: DatedKind, before: datetime) -> StoredSize:
-        """The size of the rows of a kind that were done with before then."""
+        """Return the size of the rows of a kind that were finished before a time."""
         return self._size(_DATED[kind][0], before.timestamp())
 
     def delete_dated(self, kind: DatedKind, before: datetime) -> None:
-        """Delete the rows of a kind that were done with before then."""
+        """Delete the rows of a kind that were finished before a time."""
         self._delete(_DATED[kind][1], before.timestamp())
 
     def history(self, session: str) -> StoredSize:
-        """The size of a session's history with its decision records."""
+        """Return the size of a session's history with its decision records."""
         return self._size(HISTORY_SIZE, session)
 
     def delete_history(self, session: str) -> None:
@@ -98,7 +98,7 @@ class ExpiryTable(StoreTable):
         self._delete(HISTORY, session)
 
     def delete_session(self, session: str, now: datetime) -> bool:
-        """Delete all of a session but its cost; False if it is not over, or asked for again."""
+        """Delete a session's rows, and keep its cost; False if it is open, live or due again."""
 
         def work(connection: sqlite3.Connection) -> bool:
             if connection.execute(DELETABLE, (session, now.timestamp())).fetchone() is None:

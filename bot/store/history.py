@@ -17,7 +17,7 @@ from lifecycle.model.names import NAME
 _ADD = "INSERT INTO history (session, at, kind, actor, data) VALUES (?, ?, ?, ?, ?)"
 OF_SESSION = """SELECT seq, session, at, kind, actor, data FROM history
     WHERE session = ? ORDER BY seq DESC LIMIT ?"""
-# Newest first with a place to read before, oldest first with one to read after.
+# EVENTS_BEFORE pages backwards, newest event first; EVENTS_AFTER forwards, oldest first.
 _EVENTS = """SELECT seq, session, at, kind, actor, data, project
     FROM history JOIN sessions ON sessions.id = session WHERE {} LIMIT ?"""
 EVENTS_BEFORE = _EVENTS.format("session = ? AND seq < ? ORDER BY seq DESC")
@@ -43,7 +43,7 @@ _WAKE_SIBLINGS = {
     for column in ("repository", "requester", "agent_name")
 }
 
-#: The actor of what the bot does by itself.
+#: The actor of events that the bot itself causes.
 BOT = NAME
 
 #: Decodes a whole row of `history`.
@@ -52,26 +52,26 @@ _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
 class HistoryTable(StoreTable):
-    """What happened to each session, in order; rows are never changed."""
+    """The events of each session, in order; rows are never changed."""
 
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
-        """The last `limit` events of a session, newest first; a negative limit reads all."""
+        """Return the last `limit` events of a session, newest first; a negative limit reads all."""
         return list(skip_corrupt(history_row, self._all(OF_SESSION, (session, limit))))
 
     def page(self, session: str, before: int, limit: int) -> list[SessionEvent]:
-        """The last events of a session before number `before`, newest first."""
+        """Return the last `limit` events of a session before number `before`, newest first."""
         return self._events(EVENTS_BEFORE, (session, before, limit))
 
     def after(self, seq: int, limit: int) -> list[SessionEvent]:
-        """The first events of all sessions after number `seq`, oldest first."""
+        """Return the first `limit` events of all sessions after number `seq`, oldest first."""
         return self._events(EVENTS_AFTER, (seq, limit))
 
     def since(self, sessions: Iterable[str], at: datetime, limit: int) -> list[SessionEvent]:
-        """The first events of sessions from a time on, oldest first."""
+        """Return the first `limit` events of these sessions from a time on, oldest first."""
         return self._events(EVENTS_SINCE, (encoded(list(sessions)), at.timestamp(), limit))
 
     def newest_seq(self) -> int:
-        """The number of the last event of any session; 0 if there is none."""
+        """Return the number of the last event of any session; 0 if there is none."""
         row = self._first(NEWEST_EVENT)
         return (row and row["seq"]) or 0
 
@@ -83,7 +83,7 @@ class HistoryTable(StoreTable):
             wanted = [(event.session, key) for event in events for key in _keys(event)]
             actions: dict[str, dict[str, Action]] = {}
             for row in connection.execute(ACTIONS, (encoded(wanted),)):
-                with suppress(msgspec.DecodeError):  # It is named by its key, then.
+                with suppress(msgspec.DecodeError):  # The event then has only the action's key.
                     action = _action.decode(row["action"])
                     actions.setdefault(row["session"], {})[row["key"]] = action
         return [
@@ -94,13 +94,13 @@ class HistoryTable(StoreTable):
         ]
 
     def newest(self) -> datetime | None:
-        """The time of the last event of any session."""
+        """Return the time of the last event of any session; None if there is none."""
         row = self._first(NEWEST)
         return from_timestamp(row["at"]) if row else None
 
 
 def _keys(event: HistoryRow) -> tuple[str, ...]:
-    """The keys of the actions that an event names."""
+    """Return the keys of the actions that an event names."""
     return (*event.data.get("actions", ()), *filter(None, (event.data.get("action"),)))
 
 
@@ -114,26 +114,26 @@ def add_history(
 ) -> int:
     """Record an event inside a transaction. Returns its sequence number.
 
-    `data` is anything JSON can hold.
+    `data` must be encodable as JSON.
     """
     values = (session, now.timestamp(), kind, actor, encoded(data))
     return connection.execute(_ADD, values).lastrowid or 0
 
 
 def wake(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Inside a transaction: a fact of this session changed, so it is reconciled now."""
+    """Inside a transaction: make a session due now, because one of its facts changed."""
     connection.execute(_WAKE, {"id": session, "now": now.timestamp()})
 
 
 def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> list[str]:
     """Inside a transaction: wake the live sessions in a scope. Returns their ids.
 
-    A scope is empty for all, `project:NAME`, `repository:NAME` or `session:ID`.
+    A scope is `project:NAME`, `repository:NAME` or `session:ID`; empty: all sessions.
     """
     rows = connection.execute(_WAKE_SCOPE, {"scope": scope, "now": now.timestamp()}).fetchall()
     return [row["id"] for row in rows]
 
 
 def wake_siblings(connection: sqlite3.Connection, session: str, column: str, now: datetime) -> None:
-    """Inside a transaction: wake the other open sessions with the same value of this column."""
+    """Inside a transaction: wake the other open sessions that share this session's `column`."""
     connection.execute(_WAKE_SIBLINGS[column], {"id": session, "now": now.timestamp()})

@@ -28,17 +28,17 @@ class Freeze(Struct, frozen=True, kw_only=True):
     """A scope in which the bot does nothing at GitHub or on a host."""
 
     scope: str  #: Empty for everything, `project:NAME` or `session:ID`.
-    by: str
+    by: str  #: The person who froze it.
     at: datetime
 
 
 class Incident(Struct, frozen=True, kw_only=True):
     """A fault that concerns more than one session, e.g. unreachable agents."""
 
-    key: str  #: Its cause, e.g. `many-lost`. Current incidents have different keys.
+    key: str  #: Its cause, e.g. `many-lost`. No two open incidents have the same key.
     since: datetime
     text: str  #: For people: what is wrong, where, and the remedy.
-    cleared_at: datetime | None = None
+    cleared_at: datetime | None = None  #: When it was closed; None: it is open.
 
 
 _freeze = RowDecoder(Freeze, "freezes", "scope")
@@ -46,7 +46,7 @@ _incident = RowDecoder(Incident, "incidents", "key")
 
 
 class FreezesTable(StoreTable):
-    """Scopes that people froze."""
+    """The scopes that people froze."""
 
     def add(self, scope: str, by: str) -> bool:
         """Freeze a scope (see `Freeze`) and wake its sessions; False if it is frozen already."""
@@ -55,12 +55,12 @@ class FreezesTable(StoreTable):
     def remove(self, scope: str, by: str) -> bool:
         """Unfreeze a scope and wake its sessions; False if it was not frozen.
 
-        A session stays frozen while another scope that contains it is.
+        A session stays frozen while another scope that contains it is frozen.
         """
         return self._set(_UNFREEZE, scope, by, HistoryKind.UNFREEZE)
 
     def all(self) -> list[Freeze]:
-        """All freezes."""
+        """Return all freezes."""
         return list(map(_freeze, self._all(FREEZES)))
 
     def _set(self, statement: str, scope: str, by: str, kind: HistoryKind) -> bool:
@@ -84,7 +84,7 @@ class IncidentsTable(StoreTable):
     """Incidents of the whole bot, open and closed."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
-        """Open an incident; return True if it is new. Repeating the same text writes nothing."""
+        """Open an incident, or update its text if that differs; return True if it was not open."""
         current = self._first(_OPEN, (key,))
         if current is not None and current["text"] == text:
             return False
@@ -113,7 +113,7 @@ class IncidentsTable(StoreTable):
 
 
 def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
-    """All freezes by scope, as facts."""
+    """Return all freezes as facts, by scope as in `Freeze`."""
     return {
         one.scope: Frozen(scope=one.scope.partition(":")[0] or "all", by=one.by, at=one.at)
         for one in map(_freeze, connection.execute(FREEZES))
@@ -121,6 +121,6 @@ def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
 
 
 def widest_freeze(freezes: Mapping[str, Frozen], project: str, session: str) -> Frozen | None:
-    """The widest freeze that applies to a session."""
+    """Return the widest freeze that applies to a session; None if it is not frozen."""
     scopes = ("", f"project:{project}", f"session:{session}")
     return next((freezes[scope] for scope in scopes if scope in freezes), None)

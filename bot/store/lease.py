@@ -35,7 +35,7 @@ class LeaseTable(StoreTable):
         inherited (`OutboxTable`).
 
         Raises:
-            StoreBusy: another process is stopped in the middle of a write.
+            StoreBusy: another process holds the write lock, e.g. suspended during a write.
         """
         expires = now.timestamp() + seconds
 
@@ -54,14 +54,14 @@ class LeaseTable(StoreTable):
         return self._db.submit(work, fenced=False).result()
 
     def holder(self) -> tuple[str, datetime] | None:
-        """The leader and the expiry of its lease; None if there is none or its process is gone."""
+        """Return the leader and its lease's expiry; None without one or if its process is gone."""
         row = self._first(_LEADER)
         if row is None or _gone(row["owner"]):
             return None
         return row["owner"], from_timestamp(row["expires"])
 
     def release(self, owner: str) -> None:
-        """Release the lease, so that another bot can lead at once, unless another leads."""
+        """Release the lease if `owner` holds it, so that another bot can lead at once."""
         self._db.submit(
             lambda connection: connection.execute(_RELEASE, (owner,)), fenced=False
         ).result()
@@ -77,13 +77,13 @@ class LeaseTable(StoreTable):
 
 
 def this_process() -> str:
-    """Return this process's owner name, `host:boot:pid:start`, by which others see if it runs."""
+    """Return this process's owner name, `host:boot:pid:start`, which shows if it still runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 
 
 def may_run(former: str) -> bool:
-    """Whether a former leader may still run, as one that was suspended does."""
+    """Whether a former leader may still run, e.g. suspended; False if its name is empty."""
     return bool(former) and not _gone(former)
 
 
@@ -110,7 +110,7 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in clock ticks since the boot; empty if it does not run.
+    """Return when a process started, in clock ticks since the boot; empty if it does not run.
 
     https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
     """

@@ -1,4 +1,4 @@
-"""Messages of notifiers, from the moment that their cause is seen until a receiver has them.
+"""Stores the messages of notifiers, from the discovery of their cause until their delivery.
 
 A message is stored once for each notifier and cause, then sent, and marked as sent afterwards.
 """
@@ -20,7 +20,7 @@ WAITING = f"""SELECT {_SUBJECT}, since, cause, coalesce(agent ->> 'question', ''
     FROM sessions WHERE cause <> '' ORDER BY since, id"""
 ENDED = f"""SELECT {_SUBJECT}, ended FROM sessions WHERE ended IS NOT NULL
     AND ended ->> 'at' > ? ORDER BY ended ->> 'at', id"""
-#: What has a cause that lasts, as far as is known.
+#: The messages whose cause has not ended as far as the bot knows.
 RAISED = """SELECT seq, notifier, session, cause, state, attempting, message FROM notifications
     WHERE event = 'raised' AND gone_at IS NULL ORDER BY seq"""
 DUE_NOTIFICATIONS = """SELECT seq, event, attempting, created, message
@@ -34,7 +34,7 @@ _ADD = """INSERT INTO notifications
     VALUES (:notifier, :session, :cause, :event, :priority, :now, :now, :message)
     ON CONFLICT DO NOTHING"""
 _WITHDRAW = "DELETE FROM notifications WHERE seq = ? AND state = 'due' AND attempting = 0"
-# One whose attempt was interrupted may have arrived.
+# A message whose attempt was interrupted counts as sent, because it may have arrived.
 _RESOLVE = """UPDATE notifications SET gone_at = :now, state = 'sent', attempting = 0,
         done_at = coalesce(done_at, :now)
     WHERE seq = :seq AND gone_at IS NULL"""
@@ -52,27 +52,27 @@ _FORGET = """DELETE FROM notifications
 
 
 class NotificationEvent(StrEnum):
-    """What a message says of its cause."""
+    """What a message reports about its cause."""
 
-    RAISED = "raised"  #: It is there, and lasts.
-    RESOLVED = "resolved"  #: It is gone, of which people were notified.
-    ONCE = "once"  #: It happened.
+    RAISED = "raised"  #: The cause exists and lasts.
+    RESOLVED = "resolved"  #: The cause has ended, after a message that it was raised.
+    ONCE = "once"  #: The cause happened and does not last.
 
 
 class WaitingSession(Struct, frozen=True, kw_only=True):
-    """A session that people are needed for or were notified of."""
+    """A session that needs a person, or of which people were notified."""
 
     session: str
     project: str
     repository: str
-    number: int  #: Of its issue.
+    number: int  #: The number of its issue.
     title: str
     status: str
     reason: str
     because: str
     since: datetime  #: Since when it has its status.
-    cause: str
-    question: str  #: What the agent asks, if it asks.
+    cause: str  #: As in `SessionDecision`.
+    question: str  #: What the agent asks; empty: nothing.
 
 
 class EndedSession(Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class NewNotification(Struct, frozen=True, kw_only=True):
     """A message to store for a notifier."""
 
     notifier: str
-    session: str = ""  #: Empty: it concerns the whole bot.
+    session: str = ""  #: Empty: the message concerns the whole bot.
     cause: str
     event: NotificationEvent
     priority: str
@@ -98,13 +98,13 @@ class NewNotification(Struct, frozen=True, kw_only=True):
 
 
 class RaisedNotification(Struct, frozen=True, kw_only=True):
-    """A message whose cause lasts, as far as is known."""
+    """A message whose cause has not ended as far as the bot knows."""
 
     seq: int
     notifier: str
     session: str
     cause: str
-    state: str
+    state: str  #: `due`, `sent` or `failed`.
     attempting: bool  #: Whether an attempt to send it has begun and not ended.
     message: str
 
@@ -114,7 +114,7 @@ class DueNotification(Struct, frozen=True, kw_only=True):
 
     seq: int
     event: NotificationEvent
-    attempting: bool  #: Whether an attempt was interrupted: it may have arrived.
+    attempting: bool  #: Whether an attempt was interrupted, so that the message may have arrived.
     created: datetime
     message: str
 
@@ -126,20 +126,20 @@ _due = RowDecoder(DueNotification, "notifications", "seq")
 
 
 class NotificationsTable(StoreTable):
-    """The messages of all notifiers, and what they are about."""
+    """The messages of all notifiers, and the sessions that cause them."""
 
     def waiting(self) -> list[WaitingSession]:
-        """The sessions that people are needed for or were notified of, the oldest first."""
+        """Return the sessions whose decision has a `cause`, the oldest status first."""
         return list(skip_corrupt(_waiting, self._all(WAITING)))
 
     def ended(self, since: datetime) -> list[EndedSession]:
-        """The sessions that ended after a time, in the order of their ends."""
-        # The texts of times are compared, which differ in the presence of microseconds.
+        """Return the sessions that ended after a time, in the order of their ends."""
+        # SQL compares times as text, which has microseconds or not: start at the whole second.
         rows = self._all(ENDED, (since.strftime("%Y-%m-%dT%H:%M:%S"),))
         return [one for one in skip_corrupt(_ended, rows) if one.ended.at > since]
 
     def raised(self) -> list[RaisedNotification]:
-        """The messages whose cause lasts, as far as is known."""
+        """Return the messages whose cause has not ended as far as the bot knows."""
         return list(skip_corrupt(_raised, self._all(RAISED)))
 
     def record(
@@ -151,10 +151,11 @@ class NotificationsTable(StoreTable):
         resolved: Sequence[tuple[int, NewNotification]] = (),
         cursors: Mapping[str, datetime] = {},
     ) -> None:
-        """Store what a look has found, in one transaction.
+        """Store the results of one check of all causes, in one transaction.
 
-        A message for a cause that has one already is ignored. `withdrawn` are not sent any more,
-        `resolved` have a cause that is gone, with the message that says so.
+        A `new` message is ignored if its notifier has one for this cause. `withdrawn` (`seq`) are
+        deleted unless an attempt has begun. `resolved` pairs the `seq` of a message whose cause
+        has ended with the message that says so. `cursors` are set as in `CursorsTable`.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -172,13 +173,13 @@ class NotificationsTable(StoreTable):
         self._db.write(work)
 
     def due(self, notifier: str, now: datetime, *, urgent: bool) -> DueNotification | None:
-        """The message that a notifier sends next, with `urgent` of urgent ones only."""
+        """Return a notifier's next message, with `urgent` only an urgent one; None: none is due."""
         values = {"notifier": notifier, "now": now.timestamp(), "urgent": urgent}
         row = self._first(DUE_NOTIFICATIONS, values)
         return None if row is None else _due(row)
 
     def begin(self, seq: int) -> bool:
-        """Record that an attempt begins; return False if the message was withdrawn."""
+        """Record that an attempt begins; return False if the message is not due any more."""
         return self._execute(_BEGIN, (seq,)) == 1
 
     def mark_sent(self, seq: int, now: datetime) -> None:
@@ -190,11 +191,11 @@ class NotificationsTable(StoreTable):
         self._execute(_RETRY, (error, next_at.timestamp(), seq))
 
     def mark_failed(self, seq: int, error: str, now: datetime) -> None:
-        """Record that a message is not sent any more."""
+        """Record that a message failed for good: there is no further attempt."""
         self._execute(_FAILED, (error, now.timestamp(), seq))
 
     def undelivered(self) -> dict[str, int]:
-        """How many messages wait, by notifier."""
+        """Return the number of due messages by notifier; one without any is missing."""
         return {row["notifier"]: row["messages"] for row in self._all(UNDELIVERED)}
 
     def keep_only(self, notifiers: Sequence[str]) -> None:

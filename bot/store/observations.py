@@ -57,8 +57,9 @@ class ObservationsTable(StoreTable):
     def record(self, observations: Sequence[Observation], now: datetime) -> list[str]:
         """Write what differs from the stored facts, in one transaction, and wake those sessions.
 
-        Agent and workspace facts of another run than the session's are dropped. A pull request's
-        `read_at` alone is stored, but is no change. Nothing is written if nothing differs.
+        Agent and workspace facts of another run than the session's are dropped. A pull request
+        that differs only in `read_at` is stored, but does not wake the session. Nothing is written
+        if nothing differs.
 
         Returns the ids of the sessions that changed.
         """
@@ -83,7 +84,7 @@ def add_observations(
 def _changing(
     connection: sqlite3.Connection, observations: Sequence[Observation]
 ) -> list[Observation]:
-    """The observations of each session of which one observation differs."""
+    """Return the observations of those sessions that at least one observation changes."""
     rows = _rows(connection, observations)
     changing = {
         seen.session
@@ -103,7 +104,7 @@ def _rows(connection: sqlite3.Connection, observations: Sequence[Observation]) -
 
 
 def _differing(seen: Observation, row: Row) -> dict[str, str]:
-    """The columns that would change, with their new JSON."""
+    """Return the columns that would change, with their new JSON."""
     late = seen.run is not None and seen.run != row["run"]
     differing = {}
     for column in COLUMNS:
@@ -199,12 +200,12 @@ def _add_changes(
 
 
 def _unread(pulls: Iterable[Pull] | None) -> list[Pull]:
-    """Pull requests without the time at which they were read."""
+    """Return pull requests without the time at which they were read."""
     return [replace(pull, read_at=None) for pull in pulls or ()]
 
 
 def agent_changes(old: Agent, new: Agent) -> Iterator[str]:
-    """Describe what changed about a run's program, a line each."""
+    """Describe the changes of a run's program, one line each."""
     if (old.run, old.activity) != (new.run, new.activity) and new.activity is not Activity.NONE:
         yield _line(
             f"agent {new.activity.replace('_', ' ')}", new.question or new.error or new.evidence
@@ -217,7 +218,7 @@ def agent_changes(old: Agent, new: Agent) -> Iterator[str]:
 
 
 def work_changes(old: Work, new: Work) -> Iterator[str]:
-    """Describe what changed about the workspace."""
+    """Describe the changes of the workspace, one line each."""
     if old.head != new.head:
         yield f"workspace at {new.head[:7] or 'no commit'}"
     if new.dirty and not old.dirty:
@@ -229,7 +230,7 @@ def work_changes(old: Work, new: Work) -> Iterator[str]:
 
 
 def issue_changes(old: Issue, new: Issue) -> Iterator[str]:
-    """Describe what changed about the issue."""
+    """Describe the changes of the issue, one line each."""
     if old.open != new.open:
         yield "issue reopened" if new.open else _line("issue closed", new.state_reason)
     if (old.labelled, old.labelled_at) != (new.labelled, new.labelled_at):
@@ -239,7 +240,7 @@ def issue_changes(old: Issue, new: Issue) -> Iterator[str]:
 
 
 def pull_changes(old: tuple[Pull, ...], new: tuple[Pull, ...]) -> Iterator[str]:
-    """Describe what changed about the pull requests."""
+    """Describe the changes of the pull requests, one line each, beginning with `#NUMBER`."""
     known = {pull.number: pull for pull in old}
     for pull in new:
         before = known.get(pull.number, Pull(number=pull.number))
@@ -295,7 +296,7 @@ def _line(what: str, detail: str = "") -> str:
     return text if len(text) <= _LINE_LIMIT else f"{text[: _LINE_LIMIT - 1]}…"
 
 
-#: What describes the changes of a column, by the actor in the history.
+#: The functions that describe the changes of columns, by the actor in the history and the column.
 _CHANGES: Mapping[str, Mapping[str, Callable[[Any, Any], Iterator[str]]]] = {
     "agent": {"agent": agent_changes, "work": work_changes},
     "github": {"issue": issue_changes, "pulls": pull_changes},

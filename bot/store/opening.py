@@ -13,9 +13,10 @@ from bot.store.errors import StoreUnusable, damaged, explained
 from bot.store.schema import migrations
 
 BUSY_SECONDS = 5.0
-#: A delivery has about 12 KB: in one page instead of four it is written 1/8 faster (measured).
+#: The page size. A delivery has about 12 KB: in one page instead of four it is written 1/8 faster.
 PAGE_BYTES = 16_384
-#: Both count as memory of the process, which stays below 200 MB with 10,000 sessions.
+#: Memory map and page cache: both count as memory of the process, which stays below 200 MB with
+#: 10,000 sessions.
 MAPPED_BYTES = 32 * 1024 * 1024
 CACHE_KB = 16_384
 OLDEST_SQLITE = (3, 38)  # the first with `->>`
@@ -46,8 +47,8 @@ def open_writer(
 ) -> sqlite3.Connection:
     """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
-    Every text is written as `redact` returns it. `refuse_new` says why no database may be created;
-    empty: it may. Raises `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
+    Every text is written as `redact` returns it. A non-empty `refuse_new` is the reason why no new
+    database may be created. Raises `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
@@ -55,7 +56,7 @@ def open_writer(
         )
     new = not path.exists() or path.stat().st_size == 0
     if new and refuse_new:
-        # Before SQLite opens it: beside an empty file it deletes the commits of a write-ahead log.
+        # Checked before SQLite opens the file: it deletes a write-ahead log beside an empty one.
         raise StoreUnusable(f"the database {path} is missing or empty, {refuse_new}")
     if not new:
         check_whole(path)
@@ -76,8 +77,8 @@ def open_writer(
 def check_whole(path: Path) -> None:
     """Read the whole file and check its structure. Raises `StoreDamaged`.
 
-    Through a connection for reading, which changes nothing: a writer that closes a damaged database
-    copies its write-ahead log into it. See https://www.sqlite.org/pragma.html#pragma_quick_check.
+    It reads with a read-only connection, because closing a writing one copies the write-ahead log
+    into the damaged file. See https://www.sqlite.org/pragma.html#pragma_quick_check.
     """
     try:
         with closing(open_reader(path)) as connection:
@@ -89,7 +90,7 @@ def check_whole(path: Path) -> None:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """Open a connection for reading. Raises `StoreUnusable`."""
+    """Open a connection for reading. Raises `StoreUnusable`, also if the file is missing."""
     if not path.is_file():
         raise StoreUnusable(
             f"there is no database {path}: `mergewright serve` creates it; check the folder"
@@ -200,12 +201,12 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _copy_of(path: Path, version: str) -> Path:
-    """The copy of a database as it was at a version of the schema, made before an upgrade."""
+    """Return the path of the copy that an upgrade makes of a database at a schema version."""
     return path.with_name(f"{path.name}.{version}")
 
 
 def copy_database(connection: sqlite3.Connection, target: Path) -> None:
-    """Copy a database as it is now into one new file (mode 0600), beside readers and writers.
+    """Copy a database as it is now into one new file (mode 0600), even while others write to it.
 
     See https://www.sqlite.org/backup.html. Raises `StoreFailure`.
     """
@@ -223,6 +224,6 @@ def copy_database(connection: sqlite3.Connection, target: Path) -> None:
 
 
 def _applied(connection: sqlite3.Connection) -> set[str]:
-    """The names of the migrations that were applied."""
+    """Return the names of the migrations that were applied."""
     db = Database(connection, execute_plugins=False)
     return {migration.name for migration in migrations.applied(db)}

@@ -41,7 +41,7 @@ DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
     ORDER BY sessions.created, seq LIMIT ?2"""
-#: Inside the transaction that replaces a leader, so that no later one misses any.
+#: Runs inside the transaction that replaces a leader, so that every due action is recorded.
 INHERIT = """INSERT INTO inherited (former, seq, session, repository, at, action)
     SELECT ?1, seq, coalesce(session, ''), coalesce(outbox.repository, sessions.repository), ?2,
         action
@@ -67,7 +67,7 @@ _DEFER = """UPDATE outbox SET next_at = :until, error = coalesce(nullif(:why, ''
 _SENT = """UPDATE outbox SET state = 'sent', receipt = ?, error = ''
     WHERE seq = ? AND state = 'due' RETURNING session"""
 _NOTE = "UPDATE outbox SET receipt = ? WHERE seq = ? AND state = 'due'"
-# One that is due may have been sent before a crash. Two statements, so that each uses its index.
+# A due message may have been sent before a crash. Two SELECTs, so that each uses its index.
 AWAITED = """SELECT seq, session, key, run, state = 'sent' AS sent, receipt FROM (
         SELECT seq, session, key, state, action, receipt FROM outbox WHERE state = 'sent'
         UNION ALL SELECT seq, session, key, state, action, receipt FROM outbox
@@ -97,23 +97,24 @@ class OutboxTable(StoreTable):
         )
 
     def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
-        """The actions to execute now: of each session at most the first, the oldest session first.
+        """Return the actions to execute now, at most one per session, the oldest session first.
 
-        That way, sessions that begin together end one after the other, not all at the end. Actions
-        without a session come before them, and do not wait for each other. An action that waits for
-        its next attempt delays no other: a stop does not wait for a comment.
+        With this order, sessions that begin together end one after the other, not all at the end.
+        Actions without a session come first, all at once. An action that waits for its next attempt
+        does not delay the others of its session: a stop does not wait for a comment.
         """
         return list(skip_corrupt(_due, self._all(DUE_ACTIONS, (now.timestamp(), limit))))
 
     def inherited(self) -> list[InheritedAction]:
-        """The actions that were due when a leader was replaced, in the order of their decisions.
+        """Return the actions that were due when a leader was replaced, in order of decision.
 
-        Also those that were done or withdrawn since. Several former leaders may have the same one.
+        They include actions that were done or withdrawn since. An action that was due under
+        several former leaders is returned once for each.
         """
         return list(skip_corrupt(_inherited, self._all(_INHERITED)))
 
     def forget_inherited(self, former: str) -> None:
-        """Delete what was inherited of a former leader, which has ended."""
+        """Delete the inherited actions of a former leader whose process has ended."""
         self._execute(_FORGET, (former,))
 
     def ends_program(self, session: str) -> bool:
@@ -121,12 +122,12 @@ class OutboxTable(StoreTable):
         return self._first(ENDS_PROGRAM, (session,)) is not None
 
     def newest(self) -> int:
-        """The number of the action that was decided last; 0 if there is none."""
+        """Return the number of the action that was decided last; 0 if there is none."""
         row = self._first(NEWEST_ACTION)
         return (row and row["seq"]) or 0
 
     def given_up(self, session: str, kind: KeyKind) -> bool:
-        """Whether an action of this kind was given up after an attempt."""
+        """Whether an action of this kind failed for good or was withdrawn after an attempt."""
         return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(
@@ -138,9 +139,10 @@ class OutboxTable(StoreTable):
         observed: Observation | None = None,
         refreshes: Sequence[RefreshRequest] = (),
     ) -> None:
-        """Mark an action as done, write what was observed by it, and wake its session.
+        """Mark an action as done and wake its session.
 
-        All in one transaction. Does nothing if the action is not due.
+        The observation made with it and the refreshes are written in the same transaction. Does
+        nothing if the action is not due.
         """
 
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -164,11 +166,11 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def note(self, seq: int, receipt: Receipt) -> None:
-        """Record the receipt of a message or an answer, before it is sent."""
+        """Record how the arrival of a message or an answer is recognized, before it is sent."""
         self._execute(_NOTE, (encoded(receipt), seq))
 
     def mark_sent(self, seq: int, receipt: Receipt) -> None:
-        """Record that a message or an answer was sent, and await its receipt."""
+        """Record that a message or an answer was sent, and wake its session."""
 
         def work(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(_SENT, (encoded(receipt), seq)).fetchall()
@@ -179,9 +181,9 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def awaited(self) -> list[AwaitedReceipt]:
-        """Messages and answers to current runs that may have arrived by now, oldest first.
+        """Return messages and answers to current runs that may have arrived by now, oldest first.
 
-        A due one is among them: it may have been sent before a crash.
+        Due messages are included, because they may have been sent before a crash.
         """
         found = skip_corrupt(_awaited, self._all(AWAITED))
         return sorted(found, key=lambda awaited: awaited.seq)
@@ -194,25 +196,25 @@ class OutboxTable(StoreTable):
     def withdraw(self, seq: int, now: datetime, *, tried: bool = False) -> None:
         """Delete a due action. A later decision may contain its key again.
 
-        `tried`: whether an attempt may have had an effect.
+        `tried`: whether an attempt was made that may have had an effect.
         """
         data = {"tried": True} if tried else {}
         self._mark(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, data, now)
 
     def reset_due(self, now: datetime) -> None:
-        """Reset the due time of overdue actions to now, because no bot ran to attempt them."""
+        """Set the due time of overdue actions to now, after a time in which no bot ran."""
         self._execute(_RESET_DUE, (now.timestamp(),))
 
     def defer(self, seq: int, until: datetime, why: str = "") -> None:
-        """Postpone a due action to `until`. That does not count as an attempt."""
+        """Postpone a due action without counting an attempt. An empty `why` keeps its error."""
         self._execute(_DEFER, {"seq": seq, "until": until.timestamp(), "why": why})
 
     def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
-        """The last `limit` actions of a session, newest first."""
+        """Return the last `limit` actions of a session, newest first."""
         return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
-        """Return when the start of each run was decided, by run number. A run's files are newer."""
+        """Return when each run's start was decided, by run number; the run's files are newer."""
         rows = self._all(RUN_STARTS, (session,))
         return {int(row["run"]): from_timestamp(row["at"]) for row in rows}
 
@@ -234,7 +236,7 @@ class OutboxTable(StoreTable):
 def add_actions(
     connection: sqlite3.Connection, session: str, actions: Sequence[Action], now: datetime
 ) -> list[str]:
-    """Add actions inside a transaction. Returns the keys that were not due or done before.
+    """Add actions inside a transaction. Returns the keys of those that were not due or done yet.
 
     A failed action becomes due again: a decision contains its key only if the failure was reset.
     """

@@ -37,16 +37,16 @@ class RefreshesTable(StoreTable):
     def request(
         self, refreshes: Iterable[RefreshRequest], now: datetime, *, apart: timedelta = timedelta()
     ) -> None:
-        """Request refreshes. A subject that is already waiting keeps its due time.
+        """Request refreshes, the first due now and each other one `apart` after the one before.
 
-        Each is due `apart` after the one before it.
+        A subject that is requested already keeps the earlier one of its two due times.
         """
         rows = list(refreshes)
         if rows:
             self._db.write(lambda connection: add_refreshes(connection, rows, now, apart))
 
     def due(self, now: datetime, prefixes: tuple[str, ...], limit: int = 200) -> list[DueRefresh]:
-        """The due refreshes whose subject starts with one of `prefixes`, longest due first."""
+        """Return due refreshes whose subject starts with one of `prefixes`, longest due first."""
         values = {"now": now.timestamp(), "prefixes": encoded(prefixes), "limit": limit}
         return list(map(_refresh, self._all(DUE_REFRESHES, values)))
 
@@ -64,7 +64,7 @@ class RefreshesTable(StoreTable):
 
 
 class CursorsTable(StoreTable):
-    """For each list that grows at GitHub, the time up to which it has been read."""
+    """The time up to which the bot has read each list that grows at GitHub."""
 
     def get(self, name: str) -> datetime | None:
         """Return the time up to which a list was read; None if it never was."""

@@ -1,4 +1,4 @@
-"""The hosts that the proxy refused to sessions: 50 each, and a single count of all others."""
+"""The hosts that the proxy refused to sessions: 50 per session, and one count for the rest."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -21,22 +21,22 @@ _KNOWN_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
 
 
 class Destination(Struct, frozen=True, kw_only=True):
-    """A host that a session asked the proxy for."""
+    """A host and port to which the proxy refused a session's connection."""
 
     session: str
-    host: str  #: Text that an agent chose. Empty: all others, after the first 50.
+    host: str  #: Text that an agent chose. Empty: all hosts after the first 50.
     port: int
-    public: bool = True  #: False: it is allowed, but has no public address.
+    public: bool = True  #: False: the host is allowed, but has no public address.
 
 
 class RefusedHost(Struct, frozen=True, kw_only=True):
-    """A host that was refused to a session."""
+    """A host and port that was refused to a session, with the count of refusals."""
 
-    host: str  #: Text that an agent chose. Empty: all others, after the first 50.
+    host: str  #: Text that an agent chose. Empty: all hosts after the first 50.
     port: int
-    public: bool  #: False: it is allowed, but has no public address.
+    public: bool  #: False: the host is allowed, but has no public address.
     times: int
-    first: datetime
+    first: datetime  #: The first refusal.
     last: datetime
 
 
@@ -47,11 +47,11 @@ class RefusedTable(StoreTable):
     """The hosts that were refused to each session."""
 
     def of(self, session: str) -> list[RefusedHost]:
-        """The hosts that were refused to a session, the last one first."""
+        """Return the hosts that were refused to a session, the latest refusal first."""
         return list(skip_corrupt(_refused, self._all(REFUSED_HOSTS, (session,))))
 
     def record(self, refused: Mapping[Destination, int]) -> None:
-        """Add to the counts of refused hosts. Unknown sessions are ignored."""
+        """Add numbers of refusals to the stored counts. Unknown sessions are ignored."""
         now = self._db.clock().timestamp()
 
         def work(connection: sqlite3.Connection) -> set[str]:

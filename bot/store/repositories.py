@@ -1,4 +1,4 @@
-"""Configured repositories by GitHub's id, which survives renames, and their own configuration."""
+"""Configured repositories, by GitHub's id, and the configuration files in repositories."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ _SET_CONFIGURATION = """INSERT INTO configurations (repository, blob, valid)
 class RepositoryRecord(Struct, frozen=True, kw_only=True):
     """A repository that is or was configured."""
 
-    id: int
+    id: int  #: GitHub's id, which a rename does not change.
     name: str  #: `owner/name`, as configured.
     current_name: str  #: `owner/name` at GitHub today.
     archived: bool = False
@@ -46,18 +46,18 @@ class RepositoryRecord(Struct, frozen=True, kw_only=True):
 class InstalledProject(Struct, frozen=True, kw_only=True):
     """A repository of one of the App's installations that is or was a project."""
 
-    id: int
+    id: int  #: GitHub's id of the repository.
     name: str  #: `owner/name` when it became a project.
-    project: str
+    project: str  #: The project's name.
     removed: bool = False  #: Whether it is no longer a project.
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """The configuration file in one repository."""
+    """The state of the configuration file in one repository."""
 
     repository: str
     blob: str = ""  #: Git's id of the file last read; empty if there was none.
-    valid: str = ""  #: The text of the last valid file.
+    valid: str = ""  #: The text of the last valid file; empty if there was none.
 
 
 class FetchedFile(Struct, frozen=True, kw_only=True):
@@ -78,21 +78,21 @@ class RepositoriesTable(StoreTable):
     """Configured repositories, by GitHub's id."""
 
     def all(self) -> list[RepositoryRecord]:
-        """All repositories, by configured name."""
+        """Return all repositories, sorted by configured name."""
         return list(map(_repository, self._all(ALL)))
 
     def get(self, id: int) -> RepositoryRecord | None:
-        """The repository with GitHub's id."""
+        """Return the repository with this id at GitHub; None if it is unknown."""
         row = self._first(BY_ID, (id,))
         return None if row is None else _repository(row)
 
     def named(self, name: str) -> RepositoryRecord | None:
-        """The repository with this configured name."""
+        """Return the repository with this configured name; None if it is unknown."""
         row = self._first(BY_NAME, (name,))
         return None if row is None else _repository(row)
 
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
-        """Write a repository, and wake its sessions. Repeating writes nothing.
+        """Write a repository and wake its sessions; an unchanged one writes nothing.
 
         If its configured name changed, all rows under the old name get the new one.
         """
@@ -116,15 +116,15 @@ class InstalledTable(StoreTable):
     """The projects of the App's installations."""
 
     def all(self) -> list[InstalledProject]:
-        """All of them, the removed ones too, by project."""
+        """Return all projects of installations, removed ones too, sorted by project name."""
         return list(map(_installed, self._all(INSTALLED)))
 
     def projects(self) -> dict[str, str]:
-        """The repositories (`owner/name`) of those that are projects now, by project."""
+        """Return the repository (`owner/name`) of each project that is not removed, by project."""
         return {one.project: one.name for one in self.all() if not one.removed}
 
     def replace(self, all_of_them: Iterable[InstalledProject]) -> None:
-        """Write the whole list."""
+        """Replace all rows, in one transaction."""
         rows = list(map(columns, all_of_them))
 
         def work(connection: sqlite3.Connection) -> None:
@@ -141,7 +141,7 @@ class ConfigurationsTable(StoreTable):
         return list(map(_configuration, self._all(CONFIGURATIONS)))
 
     def set(self, configuration: Configuration, actions: Sequence[Action] = ()) -> None:
-        """Write a configuration, and add the actions that follow to the outbox."""
+        """Write a configuration and add `actions` to the outbox, in one transaction."""
         now = self._db.clock()
 
         def work(connection: sqlite3.Connection) -> None:
@@ -152,5 +152,5 @@ class ConfigurationsTable(StoreTable):
 
 
 def archived(connection: sqlite3.Connection) -> frozenset[str]:
-    """The configured names of the archived repositories."""
+    """Return the configured names of the archived repositories."""
     return frozenset(row["name"] for row in connection.execute(ALL) if row["archived"])

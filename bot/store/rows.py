@@ -24,22 +24,22 @@ _encoder = msgspec.json.Encoder()
 
 
 def utc_now() -> datetime:
-    """The current time in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def from_timestamp(value: float) -> datetime:
-    """A column's time, exact to the microsecond: it converts back to the same number."""
+    """Convert a column's seconds since 1970 to a UTC time that converts back to the same number."""
     return from_seconds(value)
 
 
 def encoded(value: object) -> str:
-    """A struct as its column holds it. Equal values give equal texts."""
+    """Encode a value as the JSON of its column. Equal values give equal texts."""
     return _encoder.encode(value).decode()
 
 
 def columns(value: msgspec.Struct) -> dict[str, Any]:
-    """The fields of a struct as values for the columns with their names."""
+    """Return the fields of a struct as values for the columns with their names."""
     return {name: _column(one) for name, one in msgspec.structs.asdict(value).items()}
 
 
@@ -49,7 +49,7 @@ def _column(value: Any) -> Any:
     return value.timestamp() if isinstance(value, datetime) else encoded(value)
 
 
-#: What makes a value of a column, by its type; None for a column that has the value itself.
+#: The function that converts a column's value, by the field's type; None: it is used as it is.
 _CONVERTERS: dict[Any, Callable[[Any], Any] | None] = {
     **dict.fromkeys((str, int, bytes)),
     bool: bool,
@@ -60,7 +60,7 @@ _CONVERTERS: dict[Any, Callable[[Any], Any] | None] = {
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:
-    """The converter of a type; of all but those of `_CONVERTERS` and enumerations, from JSON."""
+    """Return a type's converter: that of `_CONVERTERS`, an enumeration, or a JSON decoder."""
     for one in get_args(kind) if isinstance(kind, UnionType) else (kind,):
         if one in _CONVERTERS:
             return _CONVERTERS[one]
@@ -70,14 +70,14 @@ def _converter(kind: Any) -> Callable[[Any], Any] | None:
 
 
 class RowDecoder(Generic[S]):
-    """Builds structs of rows. A field is the column of its name, converted by the field's type.
+    """Builds structs from rows: each field from the column of its name, converted by its type.
 
-    All rows must have the same columns. Those without a field are ignored, and so are unknown
-    fields of JSON.
+    All rows must have the same columns. Columns without a field and unknown fields of JSON are
+    ignored.
     """
 
     def __init__(self, kind: type[S], table: str, id: str = "id") -> None:
-        """`table` and `id`, the column that tells its rows apart, are named in errors."""
+        """Take the `table` and its identifying column `id` for the messages of `CorruptRow`."""
         self._kind, self._table, self._id = kind, table, id
         self._columns: Sequence[tuple[str, Callable[[Any], Any] | None]] = ()
 
@@ -99,7 +99,7 @@ class RowDecoder(Generic[S]):
 
 
 def corrupt_row(table: str, id: str | int, column: str, error: Exception) -> CorruptRow:
-    """The error for a column whose content this version never writes."""
+    """Return the error for a column whose content this version never writes."""
     return CorruptRow(
         f"{table}, row {id!r}, column {column!r} has content that Mergewright does not write"
         f" ({error}): restore the database from a backup, or correct the row by hand"
@@ -107,7 +107,7 @@ def corrupt_row(table: str, id: str | int, column: str, error: Exception) -> Cor
 
 
 def skip_corrupt(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
-    """Build a value of each row. A corrupt row is logged and skipped, so that it stops no other."""
+    """Build a value from each row. Corrupt rows are logged and skipped."""
     for row in rows:
         try:
             yield build(row)
@@ -116,7 +116,7 @@ def skip_corrupt(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
 
 
 def by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Group rows by their column `session`, in their order."""
+    """Group rows by their column `session`; each group keeps their order."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row["session"], []).append(row)

@@ -14,7 +14,7 @@ from sqlite_utils.migrations import Migrations
 
 from bot.store.schema_additions import DELIVERY_OUTCOMES, NOTIFICATIONS, PERSONS
 
-#: The versions of the schema. A released one never changes: a change is a new one below it.
+#: The versions of the schema. Never change a released version: add a new one below.
 migrations = Migrations("mergewright")
 
 _STATEMENTS = (
@@ -40,14 +40,14 @@ _STATEMENTS = (
         PRIMARY KEY (repository, subject)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX refreshes_due ON refreshes (due)",
-    # Until when a list that grows at GitHub has been read.
+    # The time up to which the bot has read a list that grows at GitHub.
     "CREATE TABLE cursors (name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
     # -- sessions ----------------------------------------------------------------------------------
-    # slot: holds one. wants_slot: has something to run and no slot, since wanted_since; waits: why
-    # it was given none. first_run: the first run after the last restore. finished: how many
-    # sessions of its project ended how, if it was the last of them to end. taken_back: the end that
-    # the last restore took back, until the session is handed over. permission_mode: given at its
-    # start.
+    # slot: holds a slot. wants_slot: has something to run and no slot, since wanted_since; waits:
+    # why it has none. first_run: the first run after the last restore. finished: the number of the
+    # project's ended sessions by status, if this session was the last to end. taken_back: the end
+    # that the last restore undid, until the session is handed over. permission_mode: the one
+    # requested at its start.
     """CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         project TEXT NOT NULL,
@@ -90,7 +90,7 @@ _STATEMENTS = (
     "CREATE INDEX sessions_slots ON sessions (slot) WHERE slot = 1",
     "CREATE INDEX sessions_head ON sessions (repository, head)",
     "CREATE INDEX sessions_requester ON sessions (project, requester, created)",
-    # All that the queue for slots is made of, so that it is read without the large columns.
+    # Covers the queries of the queue for slots, so that they read no large columns.
     """CREATE INDEX sessions_queue ON sessions (
         wanted_since, id, project, agent_type, agent_name, requester, priority, waits
     ) WHERE slot = 0 AND wants_slot = 1""",
@@ -117,7 +117,7 @@ _STATEMENTS = (
         value TEXT NOT NULL,
         PRIMARY KEY (session, key)
     ) STRICT, WITHOUT ROWID""",
-    # Who held a slot, and how long. requested: a person's command requested the run.
+    # When each session held a slot. requested: a person's command requested the run.
     """CREATE TABLE slots (
         session TEXT NOT NULL REFERENCES sessions (id),
         agent_type TEXT NOT NULL,
@@ -128,9 +128,9 @@ _STATEMENTS = (
     "CREATE UNIQUE INDEX slots_held ON slots (session) WHERE freed_at IS NULL",
     "CREATE INDEX slots_session ON slots (session, freed_at)",
     "CREATE INDEX slots_freed ON slots (agent_type, freed_at DESC) WHERE freed_at IS NOT NULL",
-    # Which agent, and which of its types, had the runs before this one, if the session was handed
-    # over for it. head: the last commit then. ended: the session's end under that agent, if it had
-    # one that was taken back.
+    # The agent and agent type that had the runs before `run`, with which another agent took over.
+    # head: the last commit at the handover. ended: how the session ended under the former agent, if
+    # a restore undid that end.
     """CREATE TABLE handovers (
         session TEXT NOT NULL REFERENCES sessions (id),
         run INTEGER NOT NULL,
@@ -141,7 +141,7 @@ _STATEMENTS = (
         PRIMARY KEY (session, run)
     ) STRICT, WITHOUT ROWID""",
     # -- commands ----------------------------------------------------------------------------------
-    # resume: the conversation of the person that a new session continues.
+    # resume: the id of the person's conversation that a new session continues; empty: none.
     """CREATE TABLE commands (
         key TEXT PRIMARY KEY,
         repository TEXT NOT NULL,
@@ -162,7 +162,7 @@ _STATEMENTS = (
     "CREATE INDEX commands_new ON commands (at) WHERE state = 'new'",
     "CREATE INDEX commands_authorized ON commands (repository, number) WHERE state = 'authorized'",
     "CREATE INDEX commands_granted ON commands (session, at) WHERE session IS NOT NULL",
-    # People without write access who gave a command: notified once an issue.
+    # People without write access who labelled, reviewed or commented: notified once per issue.
     """CREATE TABLE outsiders (
         repository TEXT NOT NULL,
         issue INTEGER NOT NULL,
@@ -206,8 +206,8 @@ _STATEMENTS = (
         data TEXT NOT NULL
     ) STRICT""",
     "CREATE INDEX history_session ON history (session, seq)",
-    # What a decision was made from: compressed MessagePack of the facts and the decision, and the
-    # policy by its hash.
+    # Decisions with their inputs: compressed MessagePack of the facts and the decision, and the
+    # SHA-256 of the policy.
     "CREATE TABLE policies (hash TEXT PRIMARY KEY, policy TEXT NOT NULL) STRICT, WITHOUT ROWID",
     """CREATE TABLE decision_records (
         history INTEGER PRIMARY KEY REFERENCES history (seq) ON DELETE CASCADE,
@@ -221,7 +221,7 @@ _STATEMENTS = (
         UNION SELECT id FROM sessions WHERE slot = 1
         UNION SELECT session FROM outbox WHERE state = 'due' AND session IS NOT NULL""",
     # -- usage of models ---------------------------------------------------------------------------
-    # What a run used on one day (UTC, `2030-01-31`), who requested it and which agent ran it.
+    # The usage of a run on one day (UTC, `2030-01-31`), with its requester and its agent.
     """CREATE TABLE usage (
         session TEXT NOT NULL REFERENCES sessions (id),
         run INTEGER NOT NULL,
@@ -257,8 +257,8 @@ _STATEMENTS = (
         PRIMARY KEY (session, run, model)
     ) STRICT, WITHOUT ROWID""",
     # -- the network -------------------------------------------------------------------------------
-    # What the proxy refused to a session. public: false for a host that is allowed, but has no
-    # public address. The host is empty for the others, after the first 50.
+    # Hosts that the proxy refused to a session. public: false for a host that is allowed, but has
+    # no public address. An empty host counts all hosts after the first 50.
     """CREATE TABLE refused_hosts (
         session TEXT NOT NULL REFERENCES sessions (id),
         host TEXT NOT NULL,
@@ -276,8 +276,8 @@ _STATEMENTS = (
         epoch INTEGER NOT NULL,
         expires REAL NOT NULL
     ) STRICT""",
-    # The actions that were due when a leader was replaced, which it may carry out late. former: its
-    # name; empty if it gave the lease back. at: when it was replaced.
+    # The actions that were due when a leader was replaced, which it may still execute. former: the
+    # replaced leader's name; empty if it released the lease. at: when it was replaced.
     """CREATE TABLE inherited (
         former TEXT NOT NULL,
         seq INTEGER NOT NULL,
@@ -322,7 +322,7 @@ _STATEMENTS = (
 
 
 _LEDGER = (
-    # What deleted sessions cost, by agent and day. created: when the session was.
+    # The usage of deleted sessions, by agent and day. created: when the session was created.
     """CREATE TABLE ledger (
         session TEXT NOT NULL,
         agent TEXT NOT NULL,
@@ -351,7 +351,7 @@ _LEDGER = (
             active_seconds, input, output, cache_read, cache_write, reasoning, unpriced
         FROM ledger""",
     "CREATE INDEX commands_refused ON commands (at) WHERE state = 'refused'",
-    # For counts, which read no large columns so.
+    # For counts, which then read no large columns.
     "CREATE INDEX sessions_status ON sessions (project, status)",
     "CREATE INDEX outbox_failed ON outbox (session) WHERE state = 'failed'",
 )
@@ -366,27 +366,27 @@ def version_1(db: Database) -> None:
 
 @migrations()
 def version_2(db: Database) -> None:
-    """Keep what deleted sessions cost."""
+    """Add the ledger, which keeps the cost of deleted sessions."""
     for statement in _LEDGER:
         db.execute(statement)
 
 
 @migrations()
 def version_3(db: Database) -> None:
-    """Record what people are needed for, and the messages of notifiers."""
+    """Add each session's reason to notify people, and the messages of notifiers."""
     for statement in NOTIFICATIONS:
         db.execute(statement)
 
 
 @migrations()
 def version_4(db: Database) -> None:
-    """Sum up usage by person."""
+    """Add the person who requested a session to the view of all usage."""
     for statement in PERSONS:
         db.execute(statement)
 
 
 @migrations()
 def version_5(db: Database) -> None:
-    """Remember what followed from each delivery."""
+    """Add the effects of each delivery."""
     for statement in DELIVERY_OUTCOMES:
         db.execute(statement)

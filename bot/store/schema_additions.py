@@ -1,11 +1,11 @@
-"""What versions of the schema after the second one add; see `bot.store.schema`."""
+"""The statements of the schema's versions 3 and later, which `bot.store.schema` executes."""
 
 NOTIFICATIONS = (
     "ALTER TABLE sessions ADD COLUMN cause TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX sessions_cause ON sessions (cause) WHERE cause <> ''",
     "CREATE INDEX sessions_ended ON sessions (ended ->> 'at') WHERE ended IS NOT NULL",
-    # session: empty if it concerns the whole bot. raised: its cause lasts, until gone_at; once: it
-    # has no end. attempting: an attempt has begun and has not ended.
+    # session: empty if the message concerns the whole bot. event: a `raised` cause lasts until
+    # gone_at, one of `once` has no end. attempting: an attempt to send has begun and not ended.
     """CREATE TABLE notifications (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         notifier TEXT NOT NULL, session TEXT NOT NULL, cause TEXT NOT NULL,
@@ -35,8 +35,8 @@ PERSONS = (
         FROM ledger""",
 )
 DELIVERY_OUTCOMES = (
-    # What followed from a processed delivery. repository: the one that it names. ignored: why
-    # nothing followed. at: when the delivery arrived.
+    # The effects of a processed delivery. repository: the one that it names. ignored: why it has no
+    # effects. at: when the delivery arrived.
     """CREATE TABLE delivery_outcomes (
         delivery TEXT PRIMARY KEY REFERENCES deliveries (id) ON DELETE CASCADE,
         repository TEXT NOT NULL,
@@ -45,6 +45,6 @@ DELIVERY_OUTCOMES = (
         effects TEXT NOT NULL
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX delivery_outcomes_repository ON delivery_outcomes (repository, at)",
-    # So that lists read no bodies.
+    # Covers lists of deliveries, so that they read no bodies.
     "CREATE INDEX deliveries_at ON deliveries (at, id, event, state)",
 )

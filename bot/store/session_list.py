@@ -16,12 +16,12 @@ from bot.store.values import Session
 SessionScope = Literal["all", "current", "waiting", "ended"]
 SessionSort = Literal["-created", "created", "-since", "since"]
 
-#: A cursor: the value that the last session of a page is sorted by, and its ID.
+#: The pattern of a cursor: the value that a page's last entry is sorted by, and its ID.
 CURSOR: Final = "^[0-9]{1,12}[.][0-9]{1,9}:[A-Za-z0-9._-]{1,200}$"
 
 _WAITS = """(status || ' ' || reason IN (SELECT value FROM json_each(:waiting))
     AND (ended IS NULL OR issue ->> 'open'))"""
-# What is slow to read comes last: an issue is large.
+# Conditions on large columns, which are slow to read, come last: an issue is large.
 _CHOSEN = f"""(:project = '' OR project = :project)
         AND (:agent = '' OR :agent IN (agent_name, agent_type))
         AND (:person = '' OR lower(requester) = lower(:person))
@@ -63,7 +63,7 @@ class SessionQuery(Struct, frozen=True, kw_only=True):
     #: `current` are those that have not ended or wait for a person, `waiting` wait for a person.
     scope: SessionScope = "all"
     sort: SessionSort = "-created"  #: With `-`: descending. `since`: when the status changed.
-    cursor: str = ""  #: Of the page before, as `CURSOR` has it; empty for the first page.
+    cursor: str = ""  #: The previous page's, in the format of `CURSOR`; empty: the first page.
     limit: int = 50
 
 
@@ -71,7 +71,7 @@ class SessionPage(Struct, frozen=True):
     """A page of sessions."""
 
     sessions: list[Session]
-    cursor: str  #: Of this page, for the next one; empty: there are no more.
+    cursor: str  #: Selects the next page in `SessionQuery`; empty: this is the last page.
 
 
 class SessionPlace(Struct, frozen=True, kw_only=True):
@@ -80,11 +80,11 @@ class SessionPlace(Struct, frozen=True, kw_only=True):
     id: str
     status: str
     waits: bool  #: Whether it waits for a person.
-    place: float  #: What the list is sorted by.
+    place: float  #: The time that the list is sorted by, in seconds since 1970.
 
     @property
     def cursor(self) -> str:
-        """The cursor of a page that ends with it."""
+        """The cursor of a page that ends with this session."""
         return f"{self.place!r}:{self.id}"
 
     def is_after(self, cursor: str, sort: SessionSort) -> bool:
@@ -98,9 +98,9 @@ class SessionListTable(StoreTable):
     """Pages of sessions."""
 
     def page(self, query: SessionQuery, waiting: Collection[str] = ()) -> SessionPage:
-        """Return a page. `waiting` are `STATUS REASON` of the sessions that wait for a person.
+        """Return a page. `waiting`: each `STATUS REASON` in which a session waits for a person.
 
-        Unreadable sessions are left out.
+        Sessions with corrupt rows are logged and omitted.
         """
         places = self.places(replace(query, limit=query.limit + 1), waiting)
         listed = places[: query.limit]
@@ -108,7 +108,7 @@ class SessionListTable(StoreTable):
         return SessionPage(self.read([one.id for one in listed]), cursor)
 
     def places(self, query: SessionQuery, waiting: Collection[str] = ()) -> list[SessionPlace]:
-        """Return the places on a page, without reading the sessions; a negative limit: all."""
+        """Return the places of a page's sessions without reading these; a negative limit: all."""
         after, last = _place(query.cursor)
         values = {**_values(query, waiting), "after": after, "last": last}
         return [
@@ -119,7 +119,7 @@ class SessionListTable(StoreTable):
         ]
 
     def read(self, ids: Sequence[str]) -> list[Session]:
-        """Return these sessions in this order, without unknown and unreadable ones."""
+        """Return these sessions in this order, without those unknown or with corrupt rows."""
         places = {name: place for place, name in enumerate(ids)}
         with self._db.read() as connection:
             rows = connection.execute(LISTED, (encoded(ids),)).fetchall()
@@ -127,7 +127,7 @@ class SessionListTable(StoreTable):
             return list(skip_corrupt(session_decoder(connection, rows), rows))
 
     def requesters(self, most: int) -> list[str]:
-        """Return the first people, by name, who requested sessions."""
+        """Return up to `most` people who requested sessions, by login in alphabetical order."""
         return [row["requester"] for row in self._all(REQUESTERS, (most,))]
 
 

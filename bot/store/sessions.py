@@ -1,4 +1,4 @@
-"""Sessions: creating, finding and listing them, with what people's tools remember of them."""
+"""Creates, finds and lists sessions, and stores the metadata that people attach to them."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ BY_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 BY_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
     UNION ALL SELECT id FROM sessions WHERE repository = ?1 AND head = ?2 LIMIT 1"""
 BY_SUBJECT = {"issue": BY_ISSUE, "pull": BY_PULL, "branch": BY_BRANCH, "sha": BY_SHA}
-#: Of `[repository, subject, kind, name]` each.
+#: Takes a JSON list of `[repository, subject, kind, name]`.
 OF_SUBJECTS = """WITH wanted AS (SELECT value ->> 0 AS repository, value ->> 1 AS subject,
         value ->> 2 AS kind, value ->> 3 AS name, CAST(value ->> 3 AS INTEGER) AS number
         FROM json_each(?)),
@@ -92,15 +92,16 @@ _command = RowDecoder(Command, "commands", "key")
 
 
 class SessionsTable(StoreTable):
-    """One row a session: its facts, the last decision about it and when it is reconciled next."""
+    """One row per session: its facts, its last decision and when it is reconciled next."""
 
-    #: What `live` last read, by id, with its version. Replaced, never changed.
+    #: The last result of `live` by id, with versions. The mapping is replaced, never changed.
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession, command: str = "") -> bool:
-        """Create a session that is due at once, and settle the start command with this key.
+        """Create a session that is due at once, and close the start command with key `command`.
 
-        Returns False, with nothing written, if its id, issue or branch already has one.
+        Returns False, with nothing written, if its id, issue or branch already has a session. An
+        empty `command` closes none.
         """
         values = {
             **columns(new),
@@ -120,21 +121,21 @@ class SessionsTable(StoreTable):
         return bool(self._change(work))
 
     def get(self, id: str) -> Session | None:
-        """One session. Raises `CorruptRow`."""
+        """Return one session; None if it is unknown. Raises `CorruptRow`."""
         with self._db.read() as connection:
             row = connection.execute(ONE, (id,)).fetchone()
             return None if row is None else session_decoder(connection, [row])(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
-        """Return all sessions, newest first. True selects live sessions, False the others."""
+        """Return all sessions, newest first; with `live` True only live ones, False the others."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
             return list(skip_corrupt(session_decoder(connection, rows), rows))
 
     def live(self) -> list[LiveSession]:
-        """The sessions an observer looks at, oldest first.
+        """Return the live sessions, which observers look at, oldest first.
 
-        Only rows that changed since the last call are read.
+        Only sessions that changed since the last call are read from the database.
         """
         with self._db.read() as connection:
             rows = connection.execute(LIVE_VERSIONS).fetchall()
@@ -153,11 +154,11 @@ class SessionsTable(StoreTable):
         return [live for _, live in known.values()]
 
     def live_ids(self) -> list[str]:
-        """The ids of the sessions in the view `live`."""
+        """Return the ids of the sessions in the view `live`."""
         return [row["id"] for row in self._all(LIVE_IDS)]
 
     def of_subject(self, repository: str, subject: str) -> str | None:
-        """The id of the session that a subject concerns, as in `RefreshRequest`.
+        """Return the id of the session that a subject (see `RefreshRequest`) concerns, or None.
 
         The session works on this issue or branch, the pull request belongs to it, or its pull
         request or workspace is at this commit.
@@ -167,9 +168,9 @@ class SessionsTable(StoreTable):
         return None if row is None else str(row["id"])
 
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return the ids of the sessions that pairs of repository and subject concern.
+        """Return session ids by pair of repository and subject; pairs without one are missing.
 
-        Besides subjects as `of_subject` takes them, `number:12` is an issue or a pull request.
+        Besides the subjects of `of_subject`, `number:12` is an issue or a pull request.
         """
         wanted = [
             (repository, subject, *subject.partition(":")[::2])
@@ -181,48 +182,48 @@ class SessionsTable(StoreTable):
         }
 
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
-        """The issues of the repository whose sessions wait for this issue to be closed."""
+        """Return the issues of the repository whose sessions wait for this issue to be closed."""
         return [row["number"] for row in self._all(BLOCKED_BY, (repository, f"#{number}"))]
 
     def branches_onto(self, repository: str, base: str) -> list[str]:
-        """The branches of sessions with an open pull request onto the branch `base`."""
+        """Return the branches of sessions with an open pull request onto the branch `base`."""
         return [row["branch"] for row in self._all(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:
-        """Return how often a session's facts have changed; -1 if it is unknown."""
+        """Return a session's version, which grows with every change; -1 if it is unknown."""
         row = self._first(VERSION, (session,))
         return int(row["version"]) if row else -1
 
     def due(self, now: datetime, limit: int = 100) -> list[str]:
-        """The ids of the sessions to reconcile now, longest overdue first."""
+        """Return the ids of the sessions to reconcile now, longest overdue first."""
         return [row["id"] for row in self._all(DUE, (now.timestamp(), limit))]
 
     def postpone(self, sessions: Iterable[str], due: datetime) -> None:
-        """Reconcile these sessions at `due`, or earlier if one of their facts changes."""
+        """Make these sessions due at `due`; a change of their facts makes them due earlier."""
         values = [(due.timestamp(), session) for session in sessions]
         self._db.write(lambda connection: connection.executemany(_POSTPONE, values))
 
     def wake(self, session: str) -> None:
-        """Reconcile a session now."""
+        """Make a session due to be reconciled now."""
         now = self._db.clock()
         self._db.write(lambda connection: wake(connection, session, now))
         self._db.announce([session])
 
     def owners(self) -> list[ResourceOwner]:
-        """All sessions as owners of data, ended or not."""
+        """Return all sessions, ended ones too, as owners of data, by id."""
         return list(map(_owner, self._all(OWNERS)))
 
     def owner(self, id: str) -> ResourceOwner | None:
-        """One session as an owner of data, ended or not."""
+        """Return one session, ended or not, as an owner of data; None if it is unknown."""
         row = self._first(OWNER, (id,))
         return None if row is None else _owner(row)
 
 
 class MetadataTable(StoreTable):
-    """Keys and values that people and their tools attach to sessions. The bot does not use them."""
+    """Keys and values that people and tools attach to sessions; the bot does not use them."""
 
     def of(self, session: str) -> dict[str, str]:
-        """The metadata of a session; empty for an unknown one."""
+        """Return the metadata of a session; empty for an unknown one."""
         with self._db.read() as connection:
             return _metadata(connection, [session]).get(session, {})
 
@@ -248,7 +249,7 @@ class MetadataTable(StoreTable):
 
 
 class Related:
-    """The rows of other tables that belong to sessions that are read together."""
+    """The commands and usage of several sessions, read from their tables at once."""
 
     def __init__(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         among = (encoded(ids),)
@@ -256,7 +257,7 @@ class Related:
         self._usage = by_session(connection.execute(USAGE, among))
 
     def fields(self, row: Row) -> dict[str, Any]:
-        """The commands and the spending of the session in this row."""
+        """Return the commands and the spending of the session in this row."""
         usage = self._usage.get(row["id"], ())
         return {
             "commands": tuple(map(_command, self._commands.get(row["id"], ()))),
@@ -268,7 +269,7 @@ class Related:
 def session_decoder(
     connection: sqlite3.Connection, rows: Sequence[Row]
 ) -> Callable[[Row], Session]:
-    """Return what makes sessions of these rows and of those of other tables."""
+    """Return a function that builds the `Session` of one of `rows`, with its related rows."""
     ids = [row["id"] for row in rows]
     related, metadata = Related(connection, ids), _metadata(connection, ids)
     return lambda row: _session(row, metadata=metadata.get(row["id"], {}), **related.fields(row))

@@ -48,7 +48,7 @@ _WAIT = "UPDATE sessions SET waits = ? WHERE id = ?"
 OPEN_SESSIONS = (
     "SELECT agent_name, count(*) AS sessions FROM sessions WHERE ended IS NULL GROUP BY 1"
 )
-#: Of one project.
+#: The open sessions of one project by agent.
 OPEN_IN_PROJECT = """SELECT agent_name, count(*) AS sessions FROM sessions
     WHERE ended IS NULL AND project = ? GROUP BY 1 ORDER BY 1"""
 LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
@@ -67,7 +67,7 @@ MESSAGES = """SELECT session, action ->> 'run' AS run,
     FROM outbox WHERE session IS NOT NULL AND state = 'done'
         AND action -> 'prompt' ->> 'name' IN ('fix_ci', 'resolve_conflict', 'address_review')
     GROUP BY 1, 2 ORDER BY 1, 2"""
-#: Of the runs that an agent had, also in sessions that were handed over since.
+#: The usage of each agent's own runs, also in sessions that were handed over since.
 COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced,
         sum(tokens) AS tokens, sum(active_seconds) AS active_seconds
     FROM (SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced,
@@ -91,7 +91,7 @@ HANDED_OVER = "handed_over"
 
 
 class AgentEnd(Struct, frozen=True):
-    """The end of a session of an agent."""
+    """When and how a session of an agent ended."""
 
     at: datetime
     outcome: str  #: The status that the session ended with.
@@ -131,14 +131,14 @@ class SlotsTable(StoreTable):
         return self._change(work)
 
     def prioritize(self, session: str, priority: int) -> None:
-        """Set how many steps ahead a session is in the queue."""
+        """Set by how many steps a session moves up the queue for slots; negative: down."""
         row = self._first(PRIORITY, (session,))
         if row is not None and row["priority"] != priority:
             self._execute(_PRIORITIZE, (priority, session))
             self._db.announce([session])
 
     def handover_blocker(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
-        """Why a session with a slot cannot be handed over to this agent now; empty if it can."""
+        """Return why a session with a slot cannot be handed over to an agent now; empty: it can."""
         holding = list(map(_contender, self._all(HOLDING)))
         others = [one for one in holding if one.session != session]
         taking = [
@@ -149,7 +149,7 @@ class SlotsTable(StoreTable):
         return hand_out(taking, others, caps, None, self._db.clock()).waits.get(session, "")
 
     def queue(self, caps: Caps) -> list[QueuedSession]:
-        """The sessions that wait for a slot, in their order, with an estimate of their start."""
+        """Return the sessions that wait for a slot, in queue order, with estimated start times."""
         with self._db.read() as connection:
             rows = {row["session"]: row for row in connection.execute(WAITING)}
             holding = list(map(_contender, connection.execute(HOLDING)))
@@ -167,7 +167,7 @@ class AgentsTable(StoreTable):
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
         """Assign a session to another agent from a run on.
 
-        Usage of the runs before, and an outcome that a restore took back, remain its agent's.
+        The former agent keeps the usage of earlier runs and an outcome that a restore took back.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -177,16 +177,16 @@ class AgentsTable(StoreTable):
         self._db.write(work)
 
     def type_of_run(self, session: Session, run: int) -> str:
-        """The agent type that a session had in one of its runs."""
+        """Return the agent type that a session had in one of its runs."""
         row = self._first(TYPE_OF_RUN, (session.id, run))
         return session.agent_type if row is None else str(row["agent_type"])
 
     def open_sessions(self) -> dict[str, int]:
-        """The number of open sessions by agent name."""
+        """Return the number of open sessions by agent name."""
         return {row["agent_name"]: row["sessions"] for row in self._all(OPEN_SESSIONS)}
 
     def open_in(self, project: str) -> dict[str, int]:
-        """The number of open sessions of a project by agent name; empty: not assigned."""
+        """Return a project's number of open sessions by agent name; empty name: no agent."""
         rows = self._all(OPEN_IN_PROJECT, (project,))
         return {row["agent_name"]: row["sessions"] for row in rows}
 
@@ -201,11 +201,11 @@ class AgentsTable(StoreTable):
         self._db.write(lambda connection: connection.executemany(_ADD_PATH, values))
 
     def paths(self, session: str) -> list[str]:
-        """The recorded files that a session's pushed commits change."""
+        """Return the recorded files that a session's pushed commits change."""
         return [row["path"] for row in self._all(PATHS, (session,))]
 
     def merged(self, project: str) -> list[tuple[str, str]]:
-        """The merged sessions of a project, as pairs of the merge's agent and the session's ID."""
+        """Return a project's merged sessions as pairs of the agent credited and the session ID."""
         earlier = _by_session(self._all(HANDOVERS))
         rows = [row for row in self._all(RECORDS) if row["project"] == project]
         return [
@@ -216,20 +216,20 @@ class AgentsTable(StoreTable):
         ]
 
     def records(self, configured: Iterable[str] = ()) -> list[AgentRecord]:
-        """The records of the configured agents and of all that ever had a session, by name."""
+        """Return the records of `configured` agents and all that ever had a session, by name."""
         shares, costs = self._parts(), self._costs()
         names = sorted({*shares, *costs, *configured})
         return [_record(name, shares[name], costs.get(name)) for name in names]
 
     def history(self, agent: str) -> tuple[AgentRecord, list[AgentEnd]]:
-        """The record of an agent, known or not, and the ends of its sessions in their order."""
+        """Return an agent's record, all 0 if it is unknown, and its sessions' ends in order."""
         shares = self._parts()[agent]
         ends = [AgentEnd(one.ended, one.outcome) for one in shares if one.ended and one.outcome]
         record = _record(agent, shares, self._costs().get(agent))
         return record, sorted(ends, key=lambda end: end.at)
 
     def _parts(self) -> defaultdict[str, list["_Share"]]:
-        """Each agent's part in each of its sessions."""
+        """Return each agent's part in each of its sessions."""
         earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
         shares = defaultdict[str, list[_Share]](list)
         for row in self._all(RECORDS):
@@ -250,7 +250,7 @@ def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> No
 def _changes(
     connection: sqlite3.Connection, caps: Caps, free_mb: int | None, now: datetime
 ) -> tuple[list[Contender], dict[str, str]]:
-    """The sessions that get a slot, and the new reasons, by id, of those whose reason changed."""
+    """Return the sessions that get a slot, and by id each changed reason why one waits."""
     rows = {row["session"]: row for row in connection.execute(WAITING)}
     if not rows:
         return [], {}
@@ -262,7 +262,7 @@ def _changes(
 
 
 def _medians(rows: Iterable[Row]) -> dict[str, float]:
-    """The median number of seconds by agent type."""
+    """Return the median number of seconds by agent type."""
     return {
         kind: median(row["seconds"] for row in held)
         for kind, held in groupby(rows, key=lambda row: str(row["agent_type"]))
@@ -285,10 +285,10 @@ def _by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[str, _Share]:
-    """The parts of all agents of a session: those before each handover, and the present one."""
+    """Return each agent's part in a session, of those before handovers and the present one."""
     shares = {one["agent"]: _Share(one["outcome"] or HANDED_OVER) for one in earlier}
     present = earner = str(row["agent"])
-    if row["outcome"] == Status.MERGED:  # It is earned by the agent that committed last.
+    if row["outcome"] == Status.MERGED:  # The agent that committed last is credited with it.
         for one in takewhile(lambda one: one["head"] == row["head"], reversed(earlier)):
             earner = one["agent"]
     shares[present] = _Share()

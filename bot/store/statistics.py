@@ -11,7 +11,7 @@ SESSIONS = "SELECT project, status, count(*) AS sessions FROM sessions GROUP BY 
 WAITING = "SELECT count(*) AS rows, min(at) AS since FROM deliveries WHERE state = 'new'"
 DUE = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state = 'due'"
 SENT = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state = 'sent'"
-#: Those of sessions that have ended concern nobody.
+#: Failed actions of open sessions; those of ended sessions need no attention.
 FAILED = """SELECT count(*) AS rows, min(outbox.created) AS since
     FROM outbox JOIN sessions ON sessions.id = session
     WHERE state = 'failed' AND ended IS NULL"""
@@ -26,18 +26,18 @@ USAGE = f"""SELECT repository, agent, {_SUMS} FROM (
 
 
 class Backlog(Struct, frozen=True):
-    """Rows that wait for something, and since when the oldest does."""
+    """The number of waiting rows, and since when the oldest waits."""
 
     rows: int
-    since: datetime | None
+    since: datetime | None  #: None if there are no rows.
 
 
 class AgentUsage(Struct, frozen=True):
-    """What an agent used in a repository over all time, deleted sessions included."""
+    """The usage of an agent in a repository over all time, deleted sessions included."""
 
     repository: str
     agent: str
-    input: int
+    input: int  #: In tokens, as are the next four.
     output: int
     cache_read: int
     cache_write: int
@@ -51,27 +51,27 @@ _usage = RowDecoder(AgentUsage, "usage", "agent")
 
 
 class StatisticsTable(StoreTable):
-    """Numbers of rows and sums."""
+    """Counts of rows, and sums of usage."""
 
     def sessions(self) -> dict[tuple[str, str], int]:
-        """The number of sessions by project and status."""
+        """Return the number of sessions by project and status."""
         return {(row["project"], row["status"]): row["sessions"] for row in self._all(SESSIONS)}
 
     def slots(self) -> int:
-        """The number of sessions that hold a slot."""
+        """Return the number of sessions that hold a slot."""
         (row,) = self._all(SLOTS)
         return int(row["rows"])
 
     def inbox(self) -> Backlog:
-        """The deliveries that are not processed yet."""
+        """Return the deliveries that are not processed yet."""
         return self._backlog(WAITING)
 
     def refreshes(self) -> Backlog:
-        """What of GitHub is to be read again."""
+        """Return the refresh requests that are not done yet."""
         return self._backlog(REFRESHES)
 
     def outbox(self) -> dict[str, Backlog]:
-        """The actions by state: `due`, `sent`, and `failed` in sessions that have not ended."""
+        """Return actions by state: `due`, `sent`, and `failed` of sessions that have not ended."""
         return {
             "due": self._backlog(DUE),
             "sent": self._backlog(SENT),
@@ -79,7 +79,7 @@ class StatisticsTable(StoreTable):
         }
 
     def usage(self) -> list[AgentUsage]:
-        """The usage of all agents."""
+        """Return the usage of all agents by repository and agent."""
         return list(map(_usage, self._all(USAGE)))
 
     def _backlog(self, query: str) -> Backlog:

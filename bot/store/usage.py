@@ -21,12 +21,12 @@ from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
 #: When the usage of a repository, person or agent on a day passes a multiple of one of these, up or
-#: down, the others who share its budgets are woken: they need it only roughly.
+#: down, the other sessions with the same budget are woken: they need that usage only roughly.
 STEPS = {"cost_usd": 0.25, "tokens": 100_000, "active_seconds": 600.0}
 
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _KINDS = (*_TOKENS, "cost_usd", "unpriced")
-_COUNTED_TOKENS = ("input", "output", "cache_write", "reasoning")  #: Those of `usage.tokens`.
+_COUNTED_TOKENS = ("input", "output", "cache_write", "reasoning")  #: The sum `usage.tokens`.
 _SPENT = ("cost_usd", "tokens", "unpriced", "active_seconds")
 
 
@@ -50,9 +50,9 @@ _ADD = f"""INSERT INTO usage (session, run, day, repository, requester, agent, a
     FROM sessions WHERE id = :session
     ON CONFLICT (session, run, day) DO UPDATE SET {_added("usage", ("active_seconds", *_KINDS))}"""
 _OF_DAY = f"SELECT {_sums(_SPENT)} FROM usage WHERE {{}} = ? AND day = ?"
-#: By the column that tells whose spending of a day is summed up.
+#: Sums up the usage of a repository, a person or an agent on a day, by the column to filter.
 OF_DAY = {name: _OF_DAY.format(name) for name in ("repository", "requester", "agent")}
-#: By the column of sessions whose value they share.
+#: Sums up the usage on a day that shares a session's value in a column of `sessions`, by column.
 _OF_DAY_BEFORE = {
     column: f"""SELECT {_sums(STEPS)} FROM usage
         WHERE {name} = (SELECT {column} FROM sessions WHERE id = ?) AND day = ?"""
@@ -61,7 +61,7 @@ _OF_DAY_BEFORE = {
 OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 
-#: What usage can be grouped by: SQL of the group's name, and of the order.
+#: What usage can be grouped by: the SQL expressions of the group's name and of the order.
 USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("session", "min(created) DESC"),
     "run": ("run", "min(created) DESC, run_number"),
@@ -71,7 +71,7 @@ USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "person": ("requester", "1"),
     "day": ("day", "1 DESC"),
 }
-#: As the view `all_usage`, without what has to be looked up in the large rows of sessions.
+#: Like the view `all_usage`, without the columns that come from the large rows of `sessions`.
 _COLUMNS = f"session, agent, day, repository, requester, active_seconds, {', '.join(_KINDS)}"
 _USED = f"(SELECT {_COLUMNS} FROM usage UNION ALL SELECT {_COLUMNS} FROM ledger)"
 _AMONG = """WHERE (:session = '' OR session = :session)
@@ -101,19 +101,19 @@ _NO_SPENDING = Spending()
 
 
 class UsageFilter(Struct, frozen=True, kw_only=True):
-    """Which usage to read, that of deleted sessions too. An empty field selects all."""
+    """Selects the usage to read, deleted sessions included. An empty field selects all."""
 
     repository: str = ""  #: `owner/name`
     agent: str = ""
     person: str = ""  #: Who requested the session; upper and lower case are the same.
     first: str = ""  #: The first UTC day, as in `2030-01-31`.
-    last: str = ""  #: The last one.
+    last: str = ""  #: The last UTC day, included.
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
-    """What one session used on one day with one agent."""
+    """The usage of one session on one day by one agent."""
 
-    day: str
+    day: str  #: In UTC, as in `2030-01-31`.
     repository: str
     agent: str
     person: str  #: Who requested the session; empty: nobody.
@@ -134,12 +134,12 @@ _spending = RowDecoder(Spending, "usage", "cost_usd")
 
 
 class UsageTable(StoreTable):
-    """Usage of runs."""
+    """Records the usage of runs, and sums it up."""
 
     def totals(
         self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
     ) -> list[UsageTotal]:
-        """Sum up usage by one of `USAGE_GROUPS`, of one session or of all."""
+        """Sum up usage by one of `USAGE_GROUPS`, of one session; an empty `session`: of all."""
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
@@ -149,14 +149,14 @@ class UsageTable(StoreTable):
     def most(
         self, column: Literal["cost_usd", "unpriced"], among: UsageFilter, limit: int
     ) -> list[UsageTotal]:
-        """Return the sums of the sessions that have most dollars or unpriced tokens."""
+        """Return the usage of the `limit` sessions with the highest `column`, highest first."""
         order = f"sum({column}) DESC, session"
         query = _TOTALS.format(name="session", order=order, source=_USED, limit=limit)
         rows = self._all(query, {**asdict(among), "session": ""})
         return [UsageTotal(**dict(row)) for row in rows]
 
     def sessions(self, among: UsageFilter) -> int:
-        """Return how many sessions used a model."""
+        """Return how many sessions have selected usage."""
         (row,) = self._all(_COUNT, {**asdict(among), "session": ""})
         return int(row["sessions"])
 
@@ -170,7 +170,8 @@ class UsageTable(StoreTable):
     ) -> None:
         """Add the usage of one response to the proxy's count of a run, and wake the session.
 
-        `priced` sets the cost of the run's whole usage, which has tokens by model.
+        `used` is that response's usage. `priced` returns the run's whole usage with its cost, which
+        it computes from the tokens by model.
         """
         values = {**columns(used), "session": session, "run": run, "model": model}
 
@@ -188,12 +189,12 @@ class UsageTable(StoreTable):
 
 
 def keep_in_ledger(connection: sqlite3.Connection, session: str) -> None:
-    """Inside the transaction that deletes a session: keep what it cost, without its runs."""
+    """Inside the transaction that deletes a session: copy its usage by agent and day."""
     connection.execute(_TO_LEDGER, (session,))
 
 
 def day_of(now: datetime) -> str:
-    """The UTC day of a time, as in `2030-01-31`."""
+    """Return the UTC day of a time, as in `2030-01-31`."""
     return now.astimezone(UTC).date().isoformat()
 
 
@@ -240,7 +241,7 @@ def add_run_usage(
 
 
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:
-    """Return by how much a count of a run exceeds what is counted already, by kind."""
+    """Return by how much a run's usage exceeds its usage counted so far, by kind."""
     if usage.tokens < counted["tokens"]:
         return dict.fromkeys(_KINDS, 0)
     priced = counted["tokens"] - counted["unpriced"]
@@ -250,7 +251,7 @@ def _excess(usage: Usage, counted: Row) -> dict[str, float]:
 
 
 def _ended_turn_seconds(before: Agent, agent: Agent, now: datetime) -> float:
-    """The seconds of a turn that ended after `before` was observed; 0 if none did."""
+    """Return the seconds of a turn that ended after `before` was observed; 0 if none did."""
     if before.activity is not Activity.ACTIVE or before.since is None or before.run != agent.run:
         return 0.0
     if agent.activity is Activity.ACTIVE and agent.since == before.since:
@@ -261,7 +262,7 @@ def _ended_turn_seconds(before: Agent, agent: Agent, now: datetime) -> float:
 
 
 def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
-    """Sum up rows of `OF_SESSIONS`, from `first_run` on."""
+    """Sum up rows of `OF_SESSIONS`, without the runs before `first_run`."""
     counted = [row for row in rows if row["run"] >= first_run]
     if not counted:
         return _NO_SPENDING

@@ -47,14 +47,14 @@ ACCESS = "access:"
 
 
 class RefreshRequest(Struct, frozen=True, kw_only=True):
-    """Something at GitHub may have changed: read it again."""
+    """A request to read something at GitHub again, because it may have changed."""
 
     repository: str  #: `owner/name`
     subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
 
     @property
     def name(self) -> str:
-        """The subject of any repository, for the log."""
+        """The repository and the subject, as the log names the request."""
         return f"{self.repository} {self.subject}"
 
 
@@ -63,7 +63,7 @@ class DueRefresh(RefreshRequest, frozen=True, kw_only=True):
 
     since: datetime  #: When it was last requested.
     due: datetime
-    requests: int  #: How often it was requested, so that a request during the read is not lost.
+    requests: int  #: How often it was requested; shows that it was requested again during a read.
 
 
 class NewCommand(Command, frozen=True, kw_only=True):
@@ -75,13 +75,13 @@ class NewCommand(Command, frozen=True, kw_only=True):
 
 
 class ProcessedDelivery(Struct, frozen=True):
-    """What follows from a delivery."""
+    """A delivery with its effects."""
 
     id: str
     refreshes: tuple[RefreshRequest, ...] = ()
     commands: tuple[NewCommand, ...] = ()
-    repository: str = ""  #: That it names; empty: none, or several.
-    ignored: str = ""  #: Why nothing follows, as in `Ignored`.
+    repository: str = ""  #: The one that the delivery names; empty: none, or several.
+    ignored: str = ""  #: Why it has no effects, a value of `Ignored`; empty: it has some.
 
 
 class StoredSize(Struct, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
 
 
 class CreatedSession(Struct, frozen=True, kw_only=True):
-    """What a session has from its creation on."""
+    """The fields that a session has from its creation on."""
 
     id: str
     project: str
@@ -136,15 +136,15 @@ class NewSession(CreatedSession, frozen=True, kw_only=True):
 
 
 class Session(CreatedSession, frozen=True, kw_only=True):
-    """A session: its facts, and the last decision about it."""
+    """A session with its facts and the last decision about it."""
 
     run: int
     slot: bool
     wants_slot: bool  #: Whether it has something to run and no slot.
     waits: str  #: Why it waits for a slot; empty if it does not.
     restored_at: datetime | None
-    spent: Spending  #: Since it was last restored.
-    spent_ever: Spending
+    spent: Spending  #: The usage since it was last restored.
+    spent_ever: Spending  #: The usage of all its runs.
     metadata: Mapping[str, str]
     agent: Agent
     work: Work
@@ -178,18 +178,18 @@ class QueuedSession(Struct, frozen=True, kw_only=True):
 
 
 class UsageTotal(Struct, frozen=True, kw_only=True):
-    """The usage of one group: a session, run, agent, issue, repository or day."""
+    """The usage of one group: a session, run, agent, issue, repository, person or day."""
 
-    name: str  #: Of the group.
+    name: str  #: The group's name.
     sessions: int
     input: int  #: In tokens, as are the next five.
     output: int
     cache_read: int
     cache_write: int
     reasoning: int
-    unpriced: int  #: Those of all but `cache_read` without a price, which `cost_usd` lacks.
+    unpriced: int  #: Tokens (not `cache_read`) without a known price; `cost_usd` excludes them.
     cost_usd: float
-    active_seconds: float  #: Of turns that have ended.
+    active_seconds: float  #: The time in which the agent was active, in turns that have ended.
 
 
 class AgentRecord(Struct, frozen=True, kw_only=True):
@@ -200,13 +200,13 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
     live: int = 0  #: Sessions that have not ended.
     outcomes: Mapping[str, int] = {}  #: Ended sessions by status, and those `handed_over`.
     first_pass: int = 0  #: Merged sessions without a repair and without a review round.
-    repairs: int = 0  #: Messages about failed checks and conflicts.
-    review_rounds: int = 0  #: Messages about reviews and comments.
+    repairs: int = 0  #: Messages to the agent about failed checks and conflicts.
+    review_rounds: int = 0  #: Messages to the agent about reviews and comments.
     cost_usd: float = 0.0
-    unpriced: int = 0  #: Tokens without a price, which `cost_usd` lacks.
+    unpriced: int = 0  #: Tokens without a known price; `cost_usd` excludes them.
     tokens: int = 0
     active_seconds: float = 0.0
-    seconds_to_merge: float | None = None  #: Median of the merged ones; None without any.
+    seconds_to_merge: float | None = None  #: Median from creation to merge; None: no merge.
 
     @property
     def first_pass_rate(self) -> float | None:
@@ -241,13 +241,13 @@ class Observation(Struct, frozen=True, kw_only=True):
     work: Work | None = None
     pulls: tuple[Pull, ...] | None = None
     issue: Issue | None = None
-    received: tuple[int, ...] = ()  #: Rows of the outbox whose message or answer has arrived.
-    advanced: tuple[int, ...] = ()  #: Answers of which one step arrived, and the next is due.
-    missing: tuple[int, ...] = ()  #: Messages and answers that did not arrive in time.
+    received: tuple[int, ...] = ()  #: `seq` of messages and answers (outbox) that have arrived.
+    advanced: tuple[int, ...] = ()  #: `seq` of answers of which one step arrived: the next is due.
+    missing: tuple[int, ...] = ()  #: `seq` of messages and answers that did not arrive in time.
 
 
 class DecisionRecord(Struct, frozen=True, kw_only=True):
-    """A decision with all that it was made from. The time is that of its row in the history."""
+    """A decision with its inputs. Its time is that of its row in the history."""
 
     facts: Facts
     policy: Policy
@@ -255,16 +255,16 @@ class DecisionRecord(Struct, frozen=True, kw_only=True):
 
 
 class ReplayableDecision(Struct, frozen=True, kw_only=True):
-    """A recorded decision with what it was made from."""
+    """A recorded decision with its inputs."""
 
     row: "HistoryRow"
     facts: Facts
     policy: Policy
-    decision: dict[str, Any]  #: As it was made, in plain JSON.
+    decision: dict[str, Any]  #: The decision as it was made, in JSON types.
 
 
 class SessionDecision(Struct, frozen=True, kw_only=True):
-    """A decision as the session's row has it, with its actions."""
+    """A decision as the session's row stores it, with its actions."""
 
     status: str
     reason: str
@@ -274,10 +274,10 @@ class SessionDecision(Struct, frozen=True, kw_only=True):
     actions: tuple[Action, ...] = ()
     recheck_at: datetime | None = None
     ended: Ended | None = None
-    frees_slot: bool = False  #: Whether it gives its slot back.
-    wants_slot: bool = False  #: Whether it has something to run and no slot.
-    cause: str = ""  #: The key of what people are needed for or notified of; empty: nothing.
-    record: DecisionRecord | None = None  #: Written if the decision is new.
+    frees_slot: bool = False  #: Whether the session gives its slot back.
+    wants_slot: bool = False  #: Whether the session has something to run and no slot.
+    cause: str = ""  #: The key of the reason to notify people of the session; empty: none.
+    record: DecisionRecord | None = None  #: Written if the history gets a row for the decision.
 
 
 class LoadedSession(Struct, frozen=True, kw_only=True):
@@ -285,22 +285,22 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
 
     session: str
     repository: str = ""
-    version: int  #: A decision is written only if the session still has it.
-    facts: Facts | CorruptRow
+    version: int  #: A decision is written only if the session still has this version.
+    facts: Facts | CorruptRow  #: The error if a row of the session is corrupt.
     before: SessionDecision = SessionDecision(
         status="", reason="", because="", run=0
-    )  #: The decision now in its row.
+    )  #: The last decision, as stored in its row.
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """How the arrival of a sent message or answer is recognized."""
+    """What recognizes the arrival of a sent message or answer."""
 
     sent: Sent
-    order: str = ""  #: In the keys of its attempts. Another once a failed message is retried.
-    tries: int = 1  #: How often it was sent; of an answer in several steps: this step.
+    order: str = ""  #: Part of its attempts' keys; changes when a failed message is retried.
+    tries: int = 1  #: How often it was sent; for an answer in several steps: its current step.
     dialog: str = ""  #: The dialog that was answered; empty for a message.
-    state: str = ""  #: The state of that dialog when the step was taken.
-    steps: int = 1  #: How many steps of the answer were taken.
+    state: str = ""  #: The state of that dialog when the step was sent; empty for a message.
+    steps: int = 1  #: The number of the answer's steps sent so far.
 
 
 class AwaitedReceipt(Struct, frozen=True, kw_only=True):
@@ -310,7 +310,7 @@ class AwaitedReceipt(Struct, frozen=True, kw_only=True):
     session: str
     key: Key
     run: int
-    sent: bool  #: False: it is due, and may have been sent just before a crash.
+    sent: bool  #: False: the action is due, and may have been sent just before a crash.
     receipt: Receipt | None  #: None if it is not known to have been sent.
 
 
@@ -318,12 +318,12 @@ class DueAction(Struct, frozen=True, kw_only=True):
     """An action to execute now."""
 
     seq: int
-    session: str  #: Empty: it concerns the repository alone.
+    session: str  #: Empty: the action concerns the repository alone.
     repository: str
     action: Action
-    attempts: int  #: Earlier ones.
-    receipt: Receipt | None = None  #: Of the last time it was sent.
-    first: bool = False  #: Whether no attempt can have had this effect, so none is looked for.
+    attempts: int  #: The number of earlier attempts.
+    receipt: Receipt | None = None  #: That of the last time it was sent; None: never sent.
+    first: bool = False  #: Whether it is certainly not done yet: no earlier effect is looked for.
 
     @property
     def subject(self) -> str:
@@ -332,14 +332,14 @@ class DueAction(Struct, frozen=True, kw_only=True):
 
     @property
     def queue(self) -> str:
-        """Actions of one queue are carried out one after the other."""
+        """The name of the action's queue, whose actions are executed one after the other."""
         return self.session or f"{self.repository} {self.seq}"
 
 
 class InheritedAction(DueAction, frozen=True, kw_only=True):
-    """An action that was due when a leader was replaced: that one may carry it out late."""
+    """An action that was due when a leader was replaced, and that it may still execute."""
 
-    former: str  #: The replaced leader's name; empty if it gave the lease back.
+    former: str  #: The replaced leader's name; empty if it released the lease.
     at: datetime  #: When it was replaced.
     attempts: int = 0
 
@@ -354,9 +354,9 @@ class OutboxEntry(Struct, frozen=True, kw_only=True):
     created: datetime
     next_at: datetime  #: When it is attempted next, while it is due.
     done_at: datetime | None
-    result: str
-    reason: str  #: Why it failed for good.
-    error: str  #: Of the last failed attempt.
+    result: str  #: Empty until it is done.
+    reason: str  #: Why it failed for good; empty if it did not.
+    error: str  #: The error of the last failed attempt; empty: none.
     action: Action
 
 
@@ -364,13 +364,13 @@ class HistoryKind(StrEnum):
     """The kinds of events in the history."""
 
     CREATED = "created"
-    COMMAND = "command"  #: Of a person.
+    COMMAND = "command"  #: A person's command was granted.
     OBSERVED = "observed"  #: A change of the agent, its workspace, the issue or a pull request.
-    SLOT = "slot"  #: Assigned.
+    SLOT = "slot"  #: The session got a slot.
     DECISION = "decision"
-    DONE = "done"  #: An action, as in the next two.
-    FAILED = "failed"
-    WITHDRAWN = "withdrawn"
+    DONE = "done"  #: An action was done.
+    FAILED = "failed"  #: An action failed for good.
+    WITHDRAWN = "withdrawn"  #: A due action was deleted.
     FREEZE = "freeze"
     UNFREEZE = "unfreeze"
 
@@ -387,8 +387,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
 
 
 class SessionEvent(Struct, frozen=True, kw_only=True):
-    """One event of a session, with what describes it."""
+    """One event of a session, with its project and the actions that it names."""
 
     row: HistoryRow
     project: str
-    actions: Mapping[str, Action]  #: Those that its data names, by key; withdrawn ones are missing.
+    actions: Mapping[str, Action]  #: The actions in its data, by key; withdrawn ones are missing.

@@ -23,7 +23,7 @@ class WriteLock:
     """
 
     def __init__(self, database: Path, seconds: float) -> None:
-        """`seconds` is the time limit for acquiring it. Raises `StoreUnusable`."""
+        """Open the lock's file; `seconds` limits each acquisition. Raises `StoreUnusable`."""
         self._database = database
         self._seconds = seconds
         path = database.with_name(f"{database.name}-lock")
@@ -37,7 +37,7 @@ class WriteLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock. Raises `StoreBusy` if another process holds it for too long."""
+        """Hold the lock. Raises `StoreBusy` if another process holds it beyond the time limit."""
         self._acquire()
         try:
             yield
