@@ -9,9 +9,9 @@ from typing import NamedTuple
 #: Returns the current time, with a time zone.
 Clock = Callable[[], datetime]
 
-#: A difference that is corrected by slewing, or comes from the time between two readings.
+#: A smaller difference is no jump: it is corrected by slewing, or lies between two readings.
 _JUMP = timedelta(seconds=5)
-#: What was recorded further ahead was recorded by a clock that was wrong.
+#: A recorded time further ahead than this came from a clock that was wrong.
 _MOST = timedelta(days=1)
 
 
@@ -28,20 +28,20 @@ class _Era(NamedTuple):
 
 
 class SteadyClock:
-    """The time at the start plus the time that has passed since: jumps do not change it.
+    """A clock that ignores jumps of the machine's clock: start time plus time passed since.
 
-    Waits, leases and the order of what is recorded depend on it. Times that others read off the
-    machine's clock, such as those of files, are converted with `of_machine`. Thread-safe.
+    Waits, leases and the order of records depend on it. Times from the machine's clock, such as
+    those of files, are converted with `of_machine`. Thread-safe.
     """
 
     def __init__(self, machine: Clock | None = None) -> None:
-        """`machine` is the machine's clock."""
+        """Start from the time of `machine`, the machine's clock; None: `utc_now`."""
         self._machine = machine or utc_now
         self._lock = Lock()
         self._start, self._monotonic = self._machine(), time.monotonic()
         self._eras = [_Era(self._start, timedelta())]
-        self._last = self._start  #: The machine's time when it was last looked at.
-        self._ends: list[datetime] = []  #: Of earlier eras, by the machine's clock.
+        self._last = self._start  #: The machine's time when `look` last read it.
+        self._ends: list[datetime] = []  #: The ends of earlier eras, by the machine's clock.
 
     def __call__(self) -> datetime:
         """Return the current time."""
@@ -58,15 +58,15 @@ class SteadyClock:
         return self._eras[-1].ahead
 
     def continue_from(self, recorded: datetime) -> None:
-        """Have the time continue from what was recorded last, if that lies ahead.
+        """Move the time forward to the last recorded time, if that lies ahead by less than a day.
 
-        The machine's clock was set back while no bot ran. More than a day is no such jump.
+        It lies ahead if the machine's clock was set back while no bot ran.
         """
         if recorded - self() < _MOST:
             self.not_before(recorded)
 
     def not_before(self, at: datetime) -> None:
-        """Move the time forward if it is earlier, as after a suspension of the machine."""
+        """Move the time forward to `at` if it is earlier, as after the machine was suspended."""
         with self._lock:
             behind = at - self()
             if timedelta() < behind:
@@ -75,7 +75,10 @@ class SteadyClock:
                 self._ends = []
 
     def look(self) -> timedelta:
-        """Look at the machine's clock, regularly; return how far it has jumped since."""
+        """Read the machine's clock; return how far it has jumped since the last call.
+
+        Call it regularly. Returns zero for less than 5 seconds; a jump back is negative.
+        """
         with self._lock:
             machine = self._machine()
             before, ahead = self._eras[-1].ahead, machine - self()
@@ -84,14 +87,14 @@ class SteadyClock:
                 self._last = machine
                 return timedelta()
             if abs(ahead) < _JUMP:
-                ahead = timedelta()  # It was set right.
+                ahead = timedelta()  # The machine's clock was corrected.
             self._ends.append(self._last)
             self._eras.append(_Era(machine, ahead))
             self._last = machine
             return jumped
 
     def of_machine(self, at: datetime) -> datetime:
-        """Convert a time that was read off the machine's clock, in the newest era that had it."""
+        """Convert a time of the machine's clock, by the newest period between jumps that has it."""
         with self._lock:
             eras = list(zip(self._eras, [*self._ends, self._last + _JUMP], strict=True))
         for era, end in reversed(eras):
@@ -101,10 +104,10 @@ class SteadyClock:
 
 
 def machine_time(clock: Clock) -> datetime:
-    """Return the machine's time, which files and programs have."""
+    """Return the current time by the machine's clock, which files and programs use."""
     return clock() + clock.ahead if isinstance(clock, SteadyClock) else clock()
 
 
 def from_machine(clock: Clock, at: datetime | None) -> datetime | None:
-    """Convert a time that was read off the machine's clock."""
+    """Convert a time of the machine's clock to `clock`; None stays None."""
     return clock.of_machine(at) if at and isinstance(clock, SteadyClock) else at

@@ -1,6 +1,6 @@
 """Named points between recording an effect and completing it, for crash tests.
 
-Each is announced, so that it can be logged and so that a test can end the process there.
+The bot calls a function at each point, which logs it or, in a test, kills the process.
 """
 
 import logging
@@ -22,10 +22,10 @@ class CrashPoint(StrEnum):
     MARKED = "marked"  #: An action is marked as done.
 
 
-#: Called at each point with what it concerns, such as a delivery or the key of an action.
+#: Called at each point with the id of its subject, such as a delivery or the key of an action.
 AtCrashPoint = Callable[[CrashPoint, str], None]
 
 
 def log_crash_point(point: CrashPoint, about: str) -> None:
-    """Log each point at debug level."""
+    """Log a point and its subject at debug level."""
     log.debug("%s %s", point, about)

@@ -37,14 +37,14 @@ _REASONS = {
 _HEADERS_SECONDS = 20.0
 #: Time limit for a client to send a body, from its headers on.
 _BODY_SECONDS = 60.0
-#: The most bytes of a request line with its headers, and of what precedes or follows a body's data.
+#: The most bytes of a request line with its headers, and of chunk headers and trailers in a body.
 HEADERS_BYTES = 65_536
-#: The largest head of a request to a proxy.
+#: The most bytes of the head (request line and headers) of a request to a proxy.
 _MOST_HEAD = 16 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
 _LONGEST_METHOD = 16
 
-#: Serves a request to a proxy, by its head, and closes the connection.
+#: Serves a request to a proxy, given the bytes of its head, and closes the connection.
 ProxyHandler = Callable[
     [bytes, asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]
 ]
@@ -57,13 +57,13 @@ class CannotListen(Exception):
 class _Protocol(HttpToolsProtocol):
     """HTTP with limits for the time and size of headers, the time of bodies, and connections.
 
-    None of them needs the application, which sees a request only once its headers are complete. A
-    new connection beyond the limit takes the place of the one that has been without a request
-    for longest; where all have one, it is closed.
+    The application could not enforce them, because it gets a request only once its headers are
+    complete. A new connection beyond the limit closes the one that has been idle for longest; if
+    none is idle, the new one is closed.
     """
 
-    #: The connections without a request whose headers are complete, the oldest first, and the limit
-    #: on all; each server has a subclass with its own.
+    #: The idle connections (no request with complete headers), the oldest first; the limit of all
+    #: connections; the time limit of a body in seconds. Each server has a subclass with its own.
     idle: dict["_Protocol", None]
     most: int
     body_seconds: float
@@ -96,7 +96,7 @@ class _Protocol(HttpToolsProtocol):
         """Start the time limit of the body."""
         self._late.cancel()
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > HEADERS_BYTES:  # They came in one piece; the parser ends with this exception.
+        if size > HEADERS_BYTES:  # They arrived at once; the parser stops at this exception.
             raise ValueError("the headers are too large")
         self._unparsed = 0
         self.idle.pop(self, None)
@@ -134,7 +134,7 @@ class _Protocol(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Answer with the status, unless an answer has begun, and close the connection."""
+        """Respond with the status, unless a response has begun, and close the connection."""
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
@@ -151,14 +151,14 @@ class _Protocol(HttpToolsProtocol):
 class _ProxyProtocol(_Protocol):
     """HTTP whose connections may begin with a request to a proxy, which uvicorn cannot serve.
 
-    Such a request names another server: `CONNECT host:port`, or the URL as a whole.
+    Such a request names another server: `CONNECT host:port`, or a whole URL as its target.
     https://www.rfc-editor.org/rfc/rfc9112#section-3.2
     """
 
     handler: ProxyHandler
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect either kind of request."""
+        """Expect a request to a proxy or to this server."""
         super().connection_made(transport)
         self._head: bytearray | None = bytearray()  #: None: it is no request to a proxy.
 
@@ -198,7 +198,7 @@ class _ProxyProtocol(_Protocol):
 
 
 def _is_to_proxy(head: bytes | bytearray) -> bool | None:
-    """Whether a request is one to a proxy; None: too little of it is known."""
+    """Whether a request is one to a proxy; None: too few of its bytes have arrived."""
     method, space, target = bytes(head[: 2 * _LONGEST_METHOD]).partition(b" ")
     if not space:
         return None if len(method) < _LONGEST_METHOD else False
@@ -263,7 +263,10 @@ class HttpServer:
         )
 
     def start(self) -> None:
-        """Start serving; returns when requests are answered."""
+        """Start serving and wait until requests are answered.
+
+        Raises `RuntimeError` if the server does not start within 30 seconds.
+        """
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
@@ -299,7 +302,7 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def _listening_at(path: Path, backlog: int) -> socket.socket:
-    """Listen at a UNIX socket, which replaces the one of an earlier process at once."""
+    """Listen at a UNIX socket, which replaces that of an earlier process atomically."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.parent.chmod(0o700)
     new = path.with_name("new")

@@ -17,9 +17,9 @@ class NotIsolated(Exception):
 def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     """Return the isolation of runs of an agent type in a project: a name in `ISOLATIONS`.
 
-    The stronger one of what project and agent type name; else that of the installation; else the
-    strongest that works on this machine. Raises `NotIsolated` if it does not work, and if none does
-    and nobody has written `none`.
+    It is the stronger one of those that project and agent type name; else that of the installation;
+    else the strongest that works on this machine. Raises `NotIsolated` if the named one does not
+    work, or if no isolation works and the configuration does not name `none`.
     """
     known = settings.projects.get(project), settings.agent_types.get(agent_type)
     named = {one.isolation for one in known if one is not None} - {""}
@@ -41,7 +41,7 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
 
 
 def is_isolated(settings: Settings, project: str, agent_type: str) -> bool:
-    """Whether runs of an agent type in a project are isolated; none can be started otherwise."""
+    """Whether runs of an agent type in a project are isolated; True if none can be started."""
     try:
         return isolation_of(settings, project, agent_type) != _NONE
     except NotIsolated:
@@ -61,7 +61,7 @@ def container_of(settings: Settings) -> Container:
 
 
 def readable(settings: Settings) -> tuple[Path, ...]:
-    """Return the further folders that isolated agents may read."""
+    """Return the folders that isolated agents may read besides their own, as configured."""
     return tuple(Path(path) for path in settings.sandbox.readable)
 
 
@@ -78,7 +78,7 @@ def unisolated(settings: Settings) -> str:
 
 
 def problems(settings: Settings) -> list[str]:
-    """Return why agents cannot be started."""
+    """Return the reasons why agents cannot be started, without duplicates; empty: all can."""
     found: dict[str, None] = {}
     for project in settings.projects or ("",):
         for kind in settings.agent_types:

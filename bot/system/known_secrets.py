@@ -1,4 +1,4 @@
-"""Finds a known secret in a text, also where the text is escaped, more than once or in Base64."""
+"""Finds known secrets in a text, also where they are escaped, even repeatedly, or in Base64."""
 
 import html
 import re
@@ -6,13 +6,13 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-#: How many escapes around each other are undone: JSON in JSON in a URL.
+#: How many nested escapes are undone, such as JSON in JSON in a URL.
 _MOST_ESCAPES: Final = 4
-#: How many ways of undoing them are tried for one place, which bounds the time for a hostile text.
+#: How many unescaped forms of one place are tried, which limits the time for a hostile text.
 _MOST_READINGS: Final = 50
-#: An escape may take so many characters for one, as `\\\\ud83d\\\\ude00` does.
+#: The most characters that stand for one, as in `\\\\ud83d\\\\ude00`.
 _EXPANSION: Final = 24
-_LINE: Final = 20  #: The shortest line of a key.
+_LINE: Final = 20  #: The shortest line of a key that is searched for, in characters.
 _SHORTEST_BASE64: Final = 12
 
 #: The characters that no escape changes.
@@ -42,7 +42,7 @@ def _percent(found: re.Match[str]) -> str:
     return bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "replace")
 
 
-#: The escapes, each with what undoes it; a form writes spaces as `+`.
+#: The escapes, each with the function that undoes it; HTML forms encode spaces as `+`.
 _UNESCAPES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
     (_BACKSLASH, _backslash),
     (_PERCENT, _percent),
@@ -50,7 +50,7 @@ _UNESCAPES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], 
     (_PLUS, lambda _: " "),
 )
 
-#: A text with where each of its characters begins in the original, and where the last one ends.
+#: A text, with the position in the original of each character's begin and of the last one's end.
 _Mapped = tuple[str, list[int]]
 
 
@@ -59,13 +59,13 @@ class KnownSecret:
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
-        #: Its longest part that is the same in every escape; a text without it holds none.
+        #: Its longest part that no escape changes; a text without this part has no secret.
         self.anchor = max(_UNESCAPED.findall(secret), key=len, default="")
         #: The longest text that the secret may be in escaped form, in bytes.
         self.longest = len(secret.encode()) * (_EXPANSION if self.anchor != secret else 1)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secret begins and ends in a text, as it is and escaped."""
+        """Yield the begin and end of each occurrence of the secret in a text, escaped ones too."""
         yield from _occurrences(self.secret, text)
         if self.anchor in ("", self.secret):
             return
@@ -96,7 +96,7 @@ class KnownSecret:
 
 
 def known_secrets(secrets: Iterable[str], shortest: int, *, in_base64: bool) -> list[KnownSecret]:
-    """Return each secret, or each line of a key, and with `in_base64` its Base64, longest first.
+    """Return each secret (each line of a key) and, with `in_base64`, its Base64, longest first.
 
     Secrets and lines of fewer than `shortest` characters are omitted.
     """
@@ -112,7 +112,7 @@ def _lines(secret: str) -> list[str]:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """The characters that Base64 of a text has for a secret in it, at each of three alignments."""
+    """Yield the Base64 of a secret inside a longer text, at each of the three alignments."""
     for encode in (b64encode, urlsafe_b64encode):
         for before in range(3):
             text = encode(b"\0" * before + secret).decode()
@@ -132,7 +132,7 @@ def _occurrences(part: str, text: str) -> Iterator[tuple[int, int]]:
 def _unescaped(
     mapped: _Mapped, pattern: re.Pattern[str], unescape: Callable[[re.Match[str]], str]
 ) -> _Mapped:
-    """The text with one kind of escape undone."""
+    """Return the text with one kind of escape undone."""
     text, places = mapped
     parts, positions, at = list[str](), list[int](), 0
     for found in pattern.finditer(text):

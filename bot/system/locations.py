@@ -23,7 +23,7 @@ from runtimes.workspaces.worktree import Worktree
 
 
 class Paths(Struct, frozen=True):
-    """The files below the data directory of an installation; no other module builds their paths."""
+    """The paths of files below an installation's data directory; no other module builds them."""
 
     data: Path  #: `Settings.data`.
 
@@ -33,7 +33,7 @@ class Paths(Struct, frozen=True):
         return self.data / "mergewright.db"
 
     def remains(self) -> str:
-        """Return something that only a database in use leaves here; empty if there is nothing."""
+        """Return a file that shows that a database was in use here; empty if there is none."""
         wal = self.database.with_name(f"{self.database.name}-wal")
         if wal.exists() and wal.stat().st_size:
             return wal.name
@@ -44,7 +44,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def last_reload(self) -> Path:
-        """How the last reload of the configuration ended."""
+        """The file with the result of the last reload of the configuration."""
         return self.data / "reload.json"
 
     @property
@@ -54,45 +54,45 @@ class Paths(Struct, frozen=True):
 
     @property
     def mirrors(self) -> Path:
-        """The bare mirrors, which agents cannot write to."""
+        """The folder of the bare mirrors, which agents cannot write to."""
         return self.data / "mirrors"
 
     @property
     def model_port(self) -> Path:
-        """The model proxy's port, kept for agents that outlive the bot."""
+        """The file with the model proxy's port, which stays the same for agents that outlive it."""
         return self.data / "model-port"
 
     @property
     def proxy_socket(self) -> Path:
-        """The proxy's UNIX socket; isolated runs see its folder."""
+        """The proxy's UNIX socket; its folder is visible to isolated runs."""
         return self.data / "proxy" / "proxy.sock"
 
     @property
     def sandboxes(self) -> Path:
-        """The sandboxes of people, which are removed at their end."""
+        """The folder of the sandboxes that people start, each deleted when it ends."""
         return self.data / "sandboxes"
 
     def mirror(self, project: str) -> Path:
-        """The bare mirror of one project."""
+        """Return the folder of a project's bare mirror."""
         return self.mirrors / f"{project}.git"
 
     @property
     def host(self) -> Path:
-        """The folder of the local host; only the host opens what is in it."""
+        """The folder of the local host, which alone opens the files in it."""
         return self.data
 
     @property
     def archive(self) -> Path:
-        """Copies of the agents' files."""
+        """The folder of the archived copies of agents' files."""
         return self.data / "archive"
 
     def run_token(self, session: str, run: int) -> Path:
-        """The run token, which is deleted when the run ends."""
+        """Return the file with a run's token, which is deleted when the run ends."""
         return self.data / "run-tokens" / run_name(session, run)
 
 
 class _Named(Protocol):
-    """What names a session's run and workspace."""
+    """The fields of a session that identify its runs and its workspace."""
 
     @property
     def id(self) -> str: ...
@@ -113,19 +113,19 @@ class Locations:
     paths: Paths
     projects: Mapping[str, ProjectSettings]
     git_base: str
-    password: Callable[[str], str]  #: Of a repository, for git.
+    password: Callable[[str], str]  #: Returns git's password for a repository (`owner/name`).
     runtime: Runtime
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
     #: The isolation of a project's runs of an agent type; see `bot.system.isolation.isolation_of`.
     isolation_of: Callable[[str, str], str]
-    called: Callable[[str], str] = str  #: The name of a repository after renames.
+    called: Callable[[str], str] = str  #: Returns a repository's current name, after renames.
 
     def __post_init__(self) -> None:
         self.host = LocalHost(self.runtime, self.adapters, self.paths.host)
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, project: str) -> Mirror:
-        """The project's mirror; one object, because it keeps fetches apart."""
+        """Return the project's mirror, always the same object, which serializes its fetches."""
         repository = self.projects[project].repository
         url = f"{self.git_base}{self.called(repository)}.git"
         if project not in self._mirrors:
@@ -146,21 +146,21 @@ class Locations:
         )
 
     def workspace_of(self, session: _Named) -> Worktree:
-        """The session's workspace at its host, made or not."""
+        """Return the session's workspace at its host, whether or not it exists."""
         origin = self.mirror(session.project).path
         sign_off = self.projects[session.project].sign_off
         isolation = partial(self.isolation, session.project, session.agent_type)
         return self.host.workspace(session.id, session.branch, origin, isolation, sign_off)
 
     def isolation(self, project: str, agent_type: str) -> Isolation:
-        """The isolation of what an agent of this type wrote. Raises `RuntimeFailure`."""
+        """Return the isolation for work on an agent type's files. Raises `RuntimeFailure`."""
         try:
             return ISOLATIONS[self.isolation_of(project, agent_type)]
         except NotIsolated as problem:
             raise RuntimeFailure(str(problem)) from None
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:
-        """Names a run of a session; 0: the last one."""
+        """Return the reference of a session's run; 0: the last one."""
         run, kind = run or session.run, session.agent_type
         return RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
 
@@ -171,7 +171,7 @@ def agent_type(kind: AgentTypeSettings) -> AgentType:
 
 
 def programs(settings: Settings) -> dict[str, AgentAdapter]:
-    """The adapters of the configured agent types."""
+    """Return the adapters of the configured agent types, by agent type."""
     return {
         name: AGENTS[kind.program](agent_type(kind)) for name, kind in settings.agent_types.items()
     }

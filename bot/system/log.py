@@ -1,4 +1,4 @@
-"""The log on standard error: lines of text or JSON, without secrets, each with what it is about."""
+"""The log on standard error: lines of text or JSON, without secrets, with fields of context."""
 
 import logging
 import re
@@ -17,7 +17,7 @@ from lifecycle.model.times import from_seconds
 
 #: Credentials in URLs and headers.
 _CREDENTIAL = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?i:(?<=basic )|(?<=bearer ))[\w.~+/=-]{16,}")
-#: Libraries that log every request, every retry or every skipped tick.
+#: The levels of libraries that would log every request, every retry or every skipped tick.
 NOISY = {
     **dict.fromkeys(("httpx", "httpcore", "githubkit", "hishel"), logging.WARNING),
     **dict.fromkeys(("libtmux", "git", "uvicorn", "urllib3"), logging.WARNING),
@@ -28,9 +28,9 @@ _about: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # no
 
 @contextmanager
 def log_fields(**fields: str | int) -> Iterator[None]:
-    """Add fields to every line that is logged inside, such as `session`; empty ones are left out.
+    """Add fields such as `session` to every line logged in the block; empty ones are omitted.
 
-    They are fields of JSON lines. In text the message itself names what it is about.
+    Only JSON lines have them. In lines of text, the message itself names its subject.
     """
     token = _about.set(_about.get() | {name: value for name, value in fields.items() if value})
     try:
@@ -84,7 +84,7 @@ class RedactingJsonFormatter(JsonFormatter):
         self._redact = redact
 
     def process_log_record(self, log_data: dict[str, Any]) -> dict[str, Any]:
-        """Add what the line is about, and clean every text."""
+        """Add the fields of `log_fields`, and remove secrets from every text."""
         return {
             name: _clean(self._redact, value) if isinstance(value, str) else value
             for name, value in {**log_data, **_about.get()}.items()

@@ -1,7 +1,7 @@
 """Counters of this process. `/metrics` shows them beside the state in the store.
 
 It uses prometheus-client directly. Litestar's plugin, which wraps it, times the requests of the web
-server; what has to be watched is what the bot does after it has answered them.
+server; these metrics measure the work that the bot does after the responses.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,10 +22,10 @@ from prometheus_client.process_collector import ProcessCollector
 
 from lifecycle.model.times import from_seconds
 
-# A series more for each counter and histogram, with the time it began, which nothing reads.
+# Omits one more series per counter and histogram, with its creation time, which nothing reads.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-#: All counters of this module. They go on when the configuration is loaded again.
+#: All counters of this module. A reload of the configuration does not reset them.
 COUNTERS = CollectorRegistry()
 ProcessCollector(registry=COUNTERS)
 
@@ -91,13 +91,13 @@ _failed_at: dict[str, float] = {}
 
 
 class WorkerState(Struct, frozen=True, kw_only=True):
-    """What the runs of a worker were like since this process began."""
+    """The number, duration and failures of a worker's runs since this process began."""
 
     name: str
     runs: int
     failures: int
     seconds: float  #: The mean duration of a run.
-    succeeded_at: datetime | None  #: When the last run that did not fail ended.
+    succeeded_at: datetime | None  #: When the last successful run ended; None: there was none.
     failing: bool  #: Whether the last run failed.
 
 
@@ -105,8 +105,8 @@ class RateLimit(Struct, frozen=True, kw_only=True):
     """A rate limit of GitHub, as its last response says."""
 
     account: str
-    resource: str
-    remaining: int
+    resource: str  #: GitHub's name of the limit, e.g. `core` or `graphql`.
+    remaining: int  #: Requests or points that remain until the limit is reset.
     limit: int
 
 
@@ -128,7 +128,7 @@ def workers() -> list[WorkerState]:
 
 
 def rate_limits() -> list[RateLimit]:
-    """Return the rate limits that responses have named, by account and resource."""
+    """Return the rate limits in responses so far, sorted by account and resource."""
     limits = _samples(_LIMIT)
     return [
         RateLimit(account=key[0], resource=key[1], remaining=int(left), limit=int(limits[key]))
@@ -138,7 +138,7 @@ def rate_limits() -> list[RateLimit]:
 
 
 def _samples(metric: MetricWrapperBase, suffix: str = "") -> dict[tuple[str, ...], float]:
-    """The values of a metric by its labels."""
+    """Return the values of a metric by its labels."""
     return {
         tuple(sample.labels.values()): sample.value
         for family in metric.collect()
@@ -148,7 +148,7 @@ def _samples(metric: MetricWrapperBase, suffix: str = "") -> dict[tuple[str, ...
 
 
 def show_rate_limit(account: str, resource: str, headers: Mapping[str, str]) -> None:
-    """Show what a response says of a rate limit.
+    """Set the metrics of a rate limit from a response's `x-ratelimit-` headers, if it has them.
 
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
@@ -159,8 +159,8 @@ def show_rate_limit(account: str, resource: str, headers: Mapping[str, str]) -> 
 
 @contextmanager
 def worker_run(worker: str) -> Iterator[None]:
-    """Count and time a run of a worker."""
-    failures = _FAILURES.labels(worker)  # From the first run on, so that increases are seen.
+    """Count and time a run of a worker; an exception counts as a failure and is raised again."""
+    failures = _FAILURES.labels(worker)  # Exists from the first run, so the first failure shows.
     try:
         with _RUNS.labels(worker).time():
             yield

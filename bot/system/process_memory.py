@@ -7,9 +7,9 @@ _PR_SET_DUMPABLE = 4
 
 
 def close_to_others() -> None:
-    """Refuse other processes this process's memory, environment and descriptors, and core dumps.
+    """Deny other processes access to this process's memory, environment and file descriptors.
 
-    Root still may, and every process with CAP_SYS_PTRACE, CAP_PERFMON or CAP_SYS_ADMIN. Programs
-    that this process starts are not affected.
+    It also disables core dumps. Root keeps access, and every process with CAP_SYS_PTRACE,
+    CAP_PERFMON or CAP_SYS_ADMIN. Programs that this process starts are not affected.
     """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,7 +1,7 @@
 """Combines the profiles of a project and an agent type into the limits of a run.
 
-A session may have a permission mode of its own, as strict as its profiles say or stricter; where
-these say nothing, as its agent type says.
+A session may have a permission mode of its own, if it is at least as strict as that of its
+profiles; if these have none, as that of its agent type.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -25,11 +25,11 @@ def limits_of_profiles(
     adapter: AgentAdapter,
     permission_mode: str = "",
 ) -> RunLimits:
-    """Return what a run may use: what all its profiles and the agent's own `tools` allow.
+    """Return the limits of a run: it may use what all its profiles and the agent's `tools` allow.
 
-    `permission_mode` is the session's own; it is followed as far as it is strict enough.
+    `permission_mode` is the session's own; a less strict one than required is replaced by that.
 
-    Raises `NotEnforced`, also if its program cannot be limited so: nothing is left out silently.
+    Raises `NotEnforced` if no tool is left, or if its program cannot enforce one of the limits.
     """
     kind = settings.agent_types[agent_type]
     profiles = _profiles(settings, project.profile if project else "", agent_type)
@@ -90,7 +90,7 @@ class PermissionModes:
     _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
 
     def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
-        """Return those in a project, by the names of agents that commands use."""
+        """Return the modes allowed in a project, by the names of agents that commands use."""
         known = self.settings.projects.get(project)
         profile = known.profile if known else ""
         if profile not in self._by_profile:
@@ -111,7 +111,7 @@ class PermissionModes:
 
 
 def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str, ProfileSettings]:
-    """The profiles that apply to an agent type in a project with a profile, by name."""
+    """Return the profiles that apply to an agent type in a project with a profile, by name."""
     names = (of_project, settings.agent_types[agent_type].profile)
     return {name: settings.profiles[name] for name in names if name}
 

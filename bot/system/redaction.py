@@ -18,22 +18,24 @@ from bot.system.secret_forms import COMMON, GITHUB, pattern_of
 T = TypeVar("T")
 
 _LONGEST_TOKEN = 1024
-_SHORTEST = 6  # What is shorter is found in words.
+_SHORTEST = 6  # Characters; a shorter secret would match parts of words.
 _GONE = "[secret]"
 
 
 class Redaction:
-    """Takes secrets out of texts and values. May be used from any thread.
+    """Takes secrets out of texts and values. Thread-safe.
 
-    Values are read string by string, and a string that is JSON likewise, so that no escape hides a
+    Values are read string by string, and so is JSON inside a string, so that no escape hides a
     secret and no replacement breaks the JSON.
     """
 
     def __init__(self, secrets: Iterable[str] = (), *, common_forms: bool = False) -> None:
-        """`common_forms`: also take out known secrets in Base64, and what has the form of another
-        service's token or key, as for everything that leaves the machine.
+        """Prepare to take out `secrets` of at least 6 characters, and all GitHub tokens.
+
+        `common_forms`: for output that leaves the machine; also takes out the secrets in Base64,
+        and texts in the form of other services' tokens and keys.
         """
-        # Longest first, so that a secret that holds another one goes whole.
+        # Longest first, so that a secret that contains another one is replaced as a whole.
         self._known = known_secrets(secrets, _SHORTEST, in_base64=common_forms)
         forms = (*GITHUB, *COMMON) if common_forms else GITHUB
         self._anchors = tuple(dict.fromkeys(one.anchor for one in self._known))
@@ -41,7 +43,7 @@ class Redaction:
         prefixes = "|".join(one.prefix for one in forms)
         self._prefix, self._prefix_bytes = re.compile(prefixes), re.compile(prefixes.encode())
         self._pattern = pattern_of(forms)
-        #: The length of the longest secret in bytes.
+        #: The most bytes of one secret, also in escaped form.
         self.longest = max([_LONGEST_TOKEN, *(one.longest for one in self._known)])
 
     def __call__(self, value: T) -> T:
@@ -74,8 +76,8 @@ class Redaction:
         return any(anchor in text for anchor in self._anchors) or bool(self._prefix.search(text))
 
     def _value(self, value: Any) -> Any:
-        """A value of any type with its strings redacted."""
-        if type(value) is str:  # Not an enumeration's word.
+        """Return a value of any type with its strings redacted."""
+        if type(value) is str:  # Not a member of a StrEnum.
             return self._text(value)
         if isinstance(value, bytes):
             return self.masked(value)

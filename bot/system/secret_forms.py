@@ -13,9 +13,9 @@ from typing import NamedTuple
 class SecretForm(NamedTuple):
     """The form of one kind of secret."""
 
-    prefix: str  #: A short pattern; a text that it does not match holds no such secret.
-    pattern: str
-    bounded: bool = True  #: Whether it begins where a word begins.
+    prefix: str  #: A short pattern for a quick test: every such secret contains a match of it.
+    pattern: str  #: The pattern of the whole secret.
+    bounded: bool = True  #: Whether the secret begins only where a word begins.
 
 
 #: What may stand before a word: nothing of a word, an escape (`\n`, `\u001b`, `%0A`, also in a
@@ -62,13 +62,13 @@ COMMON = (
 
 
 def pattern_of(forms: Iterable[SecretForm]) -> re.Pattern[str]:
-    """One pattern for all these forms."""
+    """Return one pattern for all these forms."""
     return re.compile("|".join(f"{_BEGIN if one.bounded else ''}{one.pattern}" for one in forms))
 
 
 _ANY = pattern_of((*GITHUB, *COMMON))
 _ANY_PREFIX = re.compile("|".join(one.prefix for one in (*GITHUB, *COMMON)))
-#: In the example keys of providers' documentation.
+#: Part of the example keys in providers' documentation.
 _EXAMPLE = "EXAMPLE"
 
 

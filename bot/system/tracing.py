@@ -1,8 +1,8 @@
 """Traces of OpenTelemetry, from deliveries over refreshes, commands and decisions to effects.
 
-Off, and nothing of the library is loaded, unless `tracing.endpoint` is set. A step hands its trace
-on to the next one by the name of what that is about: a subject at GitHub, a command, a session, an
-action. The names are in memory, so what a restart interrupts continues in a new trace.
+Unless `tracing.endpoint` is set, it is off and the library is not loaded. A step passes its trace
+on to the next step by the name of that step's subject: a subject at GitHub, a command, a session,
+an action. The names are in memory, so work that a restart interrupts continues in a new trace.
 """
 
 import threading
@@ -18,7 +18,7 @@ from config.tables import TracingSettings
 if TYPE_CHECKING:  # An extra that need not be installed.
     from opentelemetry.trace import SpanContext
 
-#: How long a step waits for the next one. What follows later has another cause, such as a timer.
+#: How long a trace can be continued. A later step has another cause, such as a timer.
 _STEP_SECONDS = 60.0
 #: The same for actions, which wait for longer and whose names no other cause has.
 ACTION_SECONDS = 3600.0
@@ -32,7 +32,7 @@ class TracingUnavailable(Exception):
 
 
 class _Traces:
-    """Sends spans to one receiver, and remembers which step is continued by which."""
+    """Sends spans to one receiver, and remembers which step the next ones continue."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -45,7 +45,7 @@ class _Traces:
         exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("mergewright")
-        #: By name: the step that is continued, and until when.
+        #: The step to continue by name, and until when, in seconds of the monotonic clock.
         self._steps: OrderedDict[str, tuple[SpanContext, float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -100,7 +100,7 @@ _active = _Active()
 
 
 def set_up_tracing(settings: TracingSettings) -> None:
-    """Send traces as configured, instead of where they were sent. Raises `TracingUnavailable`.
+    """Send traces as configured from now on; an empty endpoint stops. Raises `TracingUnavailable`.
 
     The library reads its other settings, such as headers and the sampler, from the environment:
     https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
@@ -118,7 +118,7 @@ def set_up_tracing(settings: TracingSettings) -> None:
 
 
 def stop_tracing() -> None:
-    """Send the last spans; they are lost if the receiver does not take them in two seconds."""
+    """Send the last spans, for at most two seconds, and stop tracing."""
     traces, _active.traces = _active.traces, None
     if traces is not None:
         traces.stop()
@@ -126,7 +126,7 @@ def stop_tracing() -> None:
 
 @contextmanager
 def span(name: str, about: str = "", **attributes: str | int) -> Iterator[None]:
-    """Trace a step. It continues the one that was handed on to `about`; else a trace begins."""
+    """Trace a step: continue the trace passed on to the name `about`, or begin a new one."""
     traces = _active.traces
     if traces is None:
         yield
@@ -136,7 +136,7 @@ def span(name: str, about: str = "", **attributes: str | int) -> Iterator[None]:
 
 
 def note(**attributes: str | int) -> None:
-    """Add attributes to the current step."""
+    """Add attributes to the current step's span; empty values are omitted."""
     if _active.traces is not None:
         from opentelemetry.trace import get_current_span
 
@@ -144,9 +144,9 @@ def note(**attributes: str | int) -> None:
 
 
 def hand_on(names: Iterable[str], seconds: float | None = None) -> None:
-    """Have the steps about these names continue the current one, if they begin within that time.
+    """Have steps about these names continue the current trace, if they begin within `seconds`.
 
-    Call it before the work is recorded: another thread may take it at once.
+    None: 60 seconds. Call it before the work is recorded: another thread may start it at once.
     """
     traces = _active.traces
     if traces is not None:
