@@ -38,7 +38,7 @@ _PATIENCE, _LONG_PATIENCE = 120.0, 1200.0
 
 
 class Summary(Struct, kw_only=True):
-    """The result of one pass."""
+    """The result of one run of the demo."""
 
     merged: bool = False
     clean: bool = False
@@ -49,7 +49,7 @@ class Summary(Struct, kw_only=True):
 
 
 class Telling:
-    """Prints each event with the time it took and where to look."""
+    """Prints each event with the seconds since the start and the last event, and where to look."""
 
     def __init__(self) -> None:
         self._begun = self._last = time.monotonic()
@@ -80,7 +80,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         while self.done < self._kills:
-            # One in four while the bot starts, the others while it acts.
+            # One kill in four happens while the bot starts, the others while it is ready.
             if random.random() > 0.25:
                 self._bot.wait_until_ready()
             if self._over.wait(random.uniform(0.0, 1.2)):
@@ -98,9 +98,10 @@ class Killer(threading.Thread):
 def play(
     agent: str, model: str, kills: int, tell: Telling, port: int = 0, *, keep: bool = False
 ) -> Summary:
-    """Play one pass: from the label to a closed issue and a clean machine.
+    """Run the demo once: from the label to a closed issue and a clean machine.
 
-    With `keep`, everything runs on until the person at the terminal ends it.
+    The bot is killed at up to `kills` random moments. Port 0 picks a free port. With `keep`,
+    everything keeps running until the person at the terminal presses Ctrl-C.
     """
     summary = Summary()
     begun = time.monotonic()
@@ -173,7 +174,7 @@ def _sign_in(bot: BotProcess) -> str:
 
 
 def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer) -> None:
-    """Open more issues, say where to look, and return when the person ends the demo."""
+    """Open more issues, print the addresses, and return when the person ends the demo."""
     print("\nEverything keeps running until you press Ctrl-C.")
     print(f"  Issues, pull requests and Mergewright's page, signed in: {github.url}")
     program = Path(sys.executable).with_name("mergewright")  # It need not be on the PATH.
@@ -223,7 +224,10 @@ def _end_everything(bot: BotProcess) -> None:
 
 
 def main() -> int:
-    """Play one pass, or with `--kill-random` enough passes for all kills."""
+    """Run the demo once, or with `--kill-random` until all kills have happened.
+
+    Returns the exit code, 0 if each run merged the pull request and left nothing behind.
+    """
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
     parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")

@@ -1,8 +1,8 @@
 """The demo's agent: a scripted program in a terminal that behaves like a coding agent.
 
 It reads its prompt from a file, works in its worktree, commits, and takes messages as they are
-pasted into its terminal. What it commits depends on words that are only in the messages, so a
-lost message is noticed. It appends every prompt and message to a log, where the demo counts them:
+pasted into its terminal. Its commits contain words that are only in the messages, so that the demo
+notices a lost message. It appends every prompt and message to a log, where the demo counts them:
 the file DEMO_AGENT_LOG, or one in its spool, where a sandbox lets it write.
 """
 
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-LOG = "demo.jsonl"  #: In the spool of its run.
+LOG = "demo.jsonl"  #: The name of its log in the spool of its run.
 WORK_SECONDS = 0.2  # Long enough to be observed as active.
 _FILE = re.compile(r"add `(greeting[-\w]*\.txt)`")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
@@ -29,7 +29,7 @@ def main() -> None:
     prepare_terminal()
     prompt = Path(os.environ["MERGEWRIGHT_PROMPT_FILE"]).read_text()
     note("prompt", prompt)
-    # Agents leave programs in the background, which only their supervisor ends.
+    # Leave a program in the background, as agents do: only the supervisor ends it.
     subprocess.Popen(["sleep", "86400"], start_new_session=True, stdin=subprocess.DEVNULL)
     say("active reading the issue")
     asked = _FILE.search(prompt)
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def append(greeting: Path, text: str, subject: str) -> None:
-    """Append to the file, at once even if it is killed, and commit, taking a realistic time."""
+    """Wait 0.2 seconds, append the text to the file in one write, and commit the file."""
     time.sleep(WORK_SECONDS)
 
     def write() -> None:
@@ -65,7 +65,7 @@ def append(greeting: Path, text: str, subject: str) -> None:
 
 
 def commit(greeting: Path, subject: str) -> None:
-    """Commit the file as it is."""
+    """Commit the file as it is, if the worktree has changes."""
 
     def write() -> None:
         if git("status", "--porcelain"):
@@ -76,7 +76,7 @@ def commit(greeting: Path, subject: str) -> None:
 
 
 def persist(step: Callable[[], object]) -> None:
-    """Repeat a step for a minute until it succeeds, as an agent does whose disk is full."""
+    """Repeat a step until it succeeds, as an agent does on a full disk; raise after a minute."""
     deadline = time.monotonic() + 60.0
     while True:
         try:
@@ -126,7 +126,7 @@ def prepare_terminal() -> None:
 
 
 def messages() -> Iterator[str]:
-    """Return what was submitted: pasted or typed text followed by Enter."""
+    """Yield each submitted message: pasted or typed text followed by Enter."""
     typed = b""
     while chunk := os.read(sys.stdin.fileno(), 65536):
         typed += chunk

@@ -1,4 +1,4 @@
-"""Checks after the demo: everything happened exactly once, and nothing is left behind."""
+"""Checks after the demo that each effect happened exactly once and that nothing is left behind."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def merges(scene: Scene) -> Iterator[str]:
 
 
 def notes(logs: Iterable[Path]) -> list[dict[str, Any]]:
-    """Return what scripted agents logged in these files, of which some may be missing."""
+    """Return the entries that scripted agents logged in these files; files may be missing."""
     lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
     return [json.loads(line) for line in lines]
 
@@ -100,7 +100,7 @@ def left_over(bot: BotProcess, session: str) -> Iterator[str]:
 
 
 def control_groups_of(host: Path) -> Iterator[str]:
-    """Return the control groups that are left of runs in a host's folder."""
+    """Return the control groups that still exist for runs in a host's folder."""
     for file in host.glob("sessions/*/groups.json"):
         yield from (group for group in json.loads(file.read_bytes()) if Path(group).exists())
 
@@ -108,8 +108,8 @@ def control_groups_of(host: Path) -> Iterator[str]:
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
     """Return the processes that use this folder.
 
-    It is in their command line or environment, is their working directory, or holds a file they
-    have open.
+    The folder is in their command line or environment, is their working directory, or contains
+    a file that they have open.
     """
     mark = str(folder).encode()
     for entry in Path("/proc").iterdir():

@@ -47,7 +47,7 @@ sessions = {sessions}
 memory-per-session-mb = 0   # the scripted agent needs next to nothing
 
 """
-#: Shorter than by default: everybody in the demo answers at once.
+#: Thresholds in seconds, shorter than by default because everybody in the demo answers at once.
 THRESHOLDS = """
 [policy]
 mode = "merge"
@@ -116,10 +116,10 @@ class BotProcess:
         descriptors: int = 0,
         module: str = "bot.cli",
     ) -> None:
-        """`name` is that of its files; bots of one folder need different ones.
+        """Write the configuration; `name` is the stem of its files, unique within the folder.
 
-        `descriptors` limits its open files, for good; 0: the limit of this process. `module` has
-        the command line.
+        `descriptors` is a hard limit on its open files; 0: the limit of this process. `module` is
+        the Python module of its command line.
         """
         self._module = module
         self.folder = folder
@@ -157,7 +157,7 @@ class BotProcess:
             )
 
     def wait_until_ready(self) -> None:
-        """Wait until it acts. Raises `RuntimeError` with the end of its log if it does not."""
+        """Wait until the bot is ready. Raises `RuntimeError` with the end of its log otherwise."""
         deadline = time.monotonic() + _READY_SECONDS
         while time.monotonic() < deadline and self.alive:
             try:
@@ -172,13 +172,13 @@ class BotProcess:
         )
 
     def is_healthy(self, seconds: float = 5.0) -> bool:
-        """Whether it answers its health route in time."""
+        """Whether its health route responds with status 200 within `seconds`."""
         with contextlib.suppress(httpx.TransportError):
             return httpx.get(f"{self.url}healthz", timeout=seconds).status_code == 200
         return False
 
     def wait(self, seconds: float) -> int | None:
-        """Wait until it ends by itself; returns its exit code, None if it still runs."""
+        """Wait up to `seconds` for its end; return its exit code, None if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if self._process is not None:
                 return self._process.wait(seconds)
@@ -208,7 +208,7 @@ class BotProcess:
                 self._process.send_signal(signal.SIGCONT)
 
     def session(self, id: str) -> dict[str, Any]:
-        """Return a session as its API shows it; empty while there is none or it does not answer."""
+        """Return a session as its API shows it; empty if the bot does not return one."""
         try:
             answer = httpx.get(
                 f"{self.url}api/v1/sessions/{id}",
@@ -221,7 +221,7 @@ class BotProcess:
         return found
 
     def tail(self, lines: int = 30) -> str:
-        """Return the end of its log."""
+        """Return the last `lines` lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def _end(self, number: int) -> None:

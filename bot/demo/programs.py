@@ -9,7 +9,7 @@ from pathlib import Path
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 
-#: The extra configuration of each program for the scripted model.
+#: The name of the scripted model in each program's configuration; empty: the program's default.
 MODELS: Mapping[str, str] = {
     "aider": "openai/gpt-4o",  # It accepts partial edits only from models it knows.
     "claude": "",
@@ -18,9 +18,9 @@ MODELS: Mapping[str, str] = {
     "opencode": "scripted/scripted",
 }
 
-#: Its name on the command line.
+#: The scripted model's name on the command line.
 SCRIPTED = "scripted"
-#: The environment variable with its key.
+#: The environment variable with the scripted model's key.
 KEY = "DEMO_MODEL_KEY"
 
 _TYPE = """
@@ -38,13 +38,13 @@ _AT_ITS_OWN = """pass-env = {variables}
 
 
 def cached(program: str, version: str) -> Path:
-    """The folder into which `scripts/test-agents` installs a program, with its `bin`."""
+    """Return the folder into which `scripts/test-agents` installs a program, with its `bin`."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mergewright" / "agents" / f"{program}-{version}"
 
 
 def found(program: str) -> Path | None:
-    """Find the program on PATH, or the last one installed into the cache."""
+    """Find the program on PATH, or the last one installed into the cache; None: neither."""
     if there := shutil.which(program):
         return Path(there)
     folder = cached(program, "*")
@@ -53,7 +53,7 @@ def found(program: str) -> Path | None:
 
 
 def lacking(program: str, model: str) -> Sequence[str]:
-    """Return what prevents a demo with this program, each with its remedy."""
+    """Return the problems that prevent a demo with this program, each with its remedy."""
     place = found(program)
     if place is None:
         return [
@@ -69,7 +69,7 @@ def lacking(program: str, model: str) -> Sequence[str]:
 
 
 def table(program: str, model: str, url: str) -> str:
-    """Return the configuration's `[agent-types.NAME]`; `url` is the scripted model's address."""
+    """Return the text of the table `[agent-types.NAME]`; `url` is the scripted model's address."""
     command = json.dumps(str(found(program)))
     if model == SCRIPTED:
         own = _TYPE.format(program=program, command=command, model=MODELS[program])

@@ -53,7 +53,7 @@ class Task:
     file: str
     check_word: str
     review_word: str
-    played: bool  #: Whether the label and the review are the scene's, not of who watches.
+    played: bool  #: Whether the scene labels and reviews, not the person who watches the demo.
 
     @property
     def session(self) -> str:
@@ -62,7 +62,7 @@ class Task:
 
 
 class Scene:
-    """Sets up the stand-in, and plays CI and the reviewer as heads move."""
+    """Sets up the stand-in for GitHub, and acts as CI and as reviewer on each new head."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Scene:
         spelled_out: bool = False,
         app: bool = False,
     ) -> None:
-        """`tell` receives each event with where to look at it.
+        """Set up the repository, the people and the bot; `tell` gets each event and its URL.
 
         `spelled_out`: requests contain the commands for the scripted model. `app`: the bot
         authenticates as a GitHub App, not with a token.
@@ -81,7 +81,7 @@ class Scene:
         self._tell = tell
         self._spelled_out = spelled_out
         self._lock = threading.Lock()
-        self.tasks: dict[int, Task] = {}  #: By the number of the issue.
+        self.tasks: dict[int, Task] = {}  #: The tasks by the numbers of their issues.
         self.token, self.secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.page_token = secrets.token_urlsafe(12)
         self._model_key = secrets.token_urlsafe(24)
@@ -130,13 +130,13 @@ class Scene:
         return issue
 
     def task_of(self, pull: Pull) -> Task | None:
-        """Find the task that a pull request closes."""
+        """Find the task whose issue a pull request closes; None if it closes none."""
         with self._lock:
             return next((self.tasks[one.number] for one in pull.closes), None)
 
     def _head_moved(self, pull: Pull) -> None:
         if pull.repo is self.repo and (task := self.task_of(pull)):
-            # A thread each: the review of one waits for an answer, the others go on meanwhile.
+            # One thread per head, because a review waits for an answer while others continue.
             threading.Thread(target=self._play, args=(pull, task), daemon=True).start()
 
     def _play(self, pull: Pull, task: Task) -> None:
@@ -154,7 +154,7 @@ class Scene:
             self._review(pull, head, task)
 
     def _check(self, sha: str, task: Task) -> tuple[bool, str]:
-        """Run the repository's own check on a checkout of this commit."""
+        """Run the repository's own check on this commit; return if it passed, and its output."""
         archive = io.BytesIO()
         with git.Repo(self.repo.git.path) as repository:
             repository.archive(archive, treeish=sha)
@@ -191,7 +191,7 @@ class Scene:
                 self._tell(f"@{REVIEWER} asks for a change", pull.url)
             return
         for thread in pull.threads:
-            # A person reads the answer before they are content with it.
+            # A reviewer resolves a thread only after reading the bot's answer.
             deadline = time.monotonic() + _ANSWER_SECONDS
             while not self._answered(thread) and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -204,7 +204,7 @@ class Scene:
         return thread.comments[-1].user.login == self.bot
 
     def _spelled(self, file: str, *words: str) -> str:
-        """The scripted model's commands for a greeting with these words."""
+        """Return the scripted model's commands for a greeting with these words."""
         if not self._spelled_out:
             return ""
         greeting = "\\n".join(("Hello.", *words))

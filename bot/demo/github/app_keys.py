@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 
 class KeyPair(NamedTuple):
-    """Both parts, as PEM."""
+    """The private and the public key as PEM."""
 
     private: str
     public: str

@@ -8,7 +8,7 @@ from bot.demo.github.hosting import RepositoryBase
 from bot.demo.github.issues import TrackedRepository
 from bot.demo.github.world import App, Thing, User, World, locked
 
-#: A suite's conclusion is the worst of its runs', in this order.
+#: Conclusions of runs in order: that of a suite is the worst one among its runs.
 WORST_FIRST = (
     "action_required",
     "timed_out",
@@ -87,7 +87,7 @@ class CheckRun(Thing):
 
     @locked
     def complete(self, conclusion: str, log: str = "") -> None:
-        """End it with GitHub's word: `success`, `failure`, `timed_out`, ..."""
+        """End the run with one of GitHub's conclusions: `success`, `failure`, `timed_out`, ..."""
         self.write_log(log)
         self.update(status="completed", conclusion=conclusion)
 
@@ -99,7 +99,7 @@ class CheckRun(Thing):
             self.output = {"title": self.name, "summary": "", **self.output, "text": log}
 
     def update(self, *, status: str, conclusion: str | None = None) -> None:
-        """Change its status; publish its completion and its suite's."""
+        """Change the run's status; publish the events of its completion and its suite's."""
         was_completed = self.status == "completed"
         self.status, self.conclusion = status, conclusion
         self.updated_at = self.world.now()
@@ -146,7 +146,7 @@ class Checks:
         return [run for suite in suites for run in (suite.latest if latest else suite.runs)]
 
     def statuses_of(self, sha: str) -> list[CommitStatus]:
-        """The newest status of each context."""
+        """Return the newest status of each context."""
         found = {status.context: status for status in self.statuses if status.sha == sha}
         return list(found.values())
 
@@ -229,7 +229,7 @@ class Checks:
         return status
 
     def outcomes(self, sha: str) -> dict[str, str]:
-        """Each check's and context's name with `success`, `pending` or `failure`."""
+        """Return each check's and context's name with `success`, `pending` or `failure`."""
         found = {status.context: status.state for status in self.statuses_of(sha)}
         for run in self.runs_of(sha):
             passed = run.conclusion in ("success", "neutral", "skipped")

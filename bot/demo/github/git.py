@@ -1,4 +1,4 @@
-"""Git on one bare repository: what GitHub does to commits when people push, merge and compare."""
+"""Runs git on a bare repository, as GitHub does when people push, merge and compare."""
 
 import os
 import re
@@ -25,13 +25,13 @@ grep -qxF "$1" "$GIT_DIR/protected" 2>/dev/null || exit 0
 echo "error: GH006: Protected branch update failed for $1." >&2
 exit 1
 """
-#: Given commit ids, these always give the same answer.
+#: The commands whose output depends on the commit ids in their arguments alone.
 _SETTLED = {"diff", "log", "merge-base", "merge-tree", "rev-list"}
 _COMMITS = re.compile(r"[0-9a-f]{40}(\.{2,3}[0-9a-f]{40})?")
 
 
 class GitFailure(Exception):
-    """A git command failed; the message holds the command and git's output."""
+    """A git command failed; the message contains the command and git's output."""
 
 
 class Conflict(GitFailure):
@@ -59,7 +59,7 @@ class CommitInfo(Struct, frozen=True, kw_only=True):
 
 
 def environment() -> dict[str, str]:
-    """The environment of every git command: none of the user's configuration."""
+    """Return the environment of every git command, which hides the user's configuration."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.devnull,
@@ -130,7 +130,7 @@ class Git:
     # -- refs
 
     def heads(self) -> dict[str, str]:
-        """Every branch and its commit."""
+        """Return every branch and its commit."""
         lines = self.run("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
         pairs = (line.split(" ", 1) for line in lines.splitlines())
         return {name.removeprefix("refs/heads/"): sha for name, sha in pairs}
@@ -239,7 +239,7 @@ class Git:
         return self.run("fast-import", "--quiet", "--date-format=now", stdin=given).strip()
 
     def merge_tree(self, ours: str, theirs: str) -> str:
-        """The tree of a merge. Raises `Conflict`."""
+        """Return the tree of a merge. Raises `Conflict`."""
         done = self._call(("merge-tree", "--write-tree", ours, theirs))
         if done.returncode == 1:
             raise Conflict(f"{ours} and {theirs} conflict")

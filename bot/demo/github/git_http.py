@@ -20,7 +20,7 @@ def serves(path: str) -> bool:
 
 
 def answer(request: Request) -> Answer:
-    """Have git answer if the account may; after a push, publish what follows from it."""
+    """Have git respond if the account has permission; after a push, publish its events."""
     match = _PATH.fullmatch(request.path)
     assert match is not None
     pushing = "git-receive-pack" in (match["service"], request.query.get("service"))
@@ -77,7 +77,7 @@ def _backend(request: Request, repo: Repository, service: str) -> Answer:
 
 
 def _password(authorization: str) -> str | None:
-    """The token in a Basic header: as the password, or as the name before an empty one."""
+    """Return the token in a Basic header: as the password, or as the name before an empty one."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -8,7 +8,7 @@ from typing import Any
 from bot.demo.github.git import Git
 from bot.demo.github.world import Thing, User, World, locked
 
-#: What people may do, least first; each includes those before it.
+#: The permission levels in a repository, lowest first; each includes those before it.
 LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
 
 
@@ -37,11 +37,11 @@ class Protection:
     required_checks: list[str] = field(default_factory=list)
     required_reviews: int = 0
     strict: bool = False  #: The head must contain the base.
-    queue: bool = False  #: Everything goes through the merge queue.
+    queue: bool = False  #: Merges are only possible through the merge queue.
     signatures: bool = False  #: Its commits must be signed.
     pushers: tuple[str, ...] | None = None  #: The only accounts that may push; None: all.
     bypass: str = (
-        ""  #: Whether the asking account may bypass a ruleset about updates, in its words.
+        ""  #: Whether the requesting account may bypass a ruleset about updates, as its API says.
     )
 
 
@@ -110,7 +110,7 @@ class RepositoryBase(Thing, ABC):
         self.permissions[self.world.account(login).login] = level
 
     def level(self, login: str) -> str:
-        """An account's permission; everybody may read a public repository."""
+        """Return an account's permission; everybody may read a public repository."""
         app = next((a for a in self.world.apps.values() if a.bot.login == login), None)
         everybody = "none" if self.private else "read"
         return self.permissions.get(login, "write" if app and app.installed else everybody)
@@ -130,7 +130,7 @@ class RepositoryBase(Thing, ABC):
         pushers: tuple[str, ...] | None = None,
         bypass: str = "",
     ) -> None:
-        """Protect a branch: pushes are refused, and merges wait for these."""
+        """Protect a branch: pushes are refused, and merges need these checks and reviews."""
         self.protections[branch] = Protection(
             required_checks=list(required_checks),
             required_reviews=required_reviews,
@@ -179,7 +179,7 @@ class RepositoryBase(Thing, ABC):
 
     @locked
     def archive(self, by: str, *, archived: bool = True) -> None:
-        """Make it read-only, or writable again."""
+        """Make the repository read-only, or writable again."""
         self.archived = archived
         self.publish("repository", "archived" if archived else "unarchived", by)
 

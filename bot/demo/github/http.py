@@ -44,7 +44,7 @@ def not_found() -> Problem:
 
 
 def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Problem:
-    """A body with one invalid field."""
+    """Return a body with one invalid field."""
     error = {"resource": resource, "field": field, "code": code}
     if message:
         error["message"] = message
@@ -108,7 +108,7 @@ class Request:
         return body
 
     def text(self, name: str, resource: str) -> str:
-        """A member of the body that must be a non-empty string."""
+        """Return a member of the body that must be a non-empty string."""
         value = self.json.get(name)
         if not isinstance(value, str) or not value:
             raise invalid(resource, name, "missing_field")
@@ -121,7 +121,7 @@ class Request:
         return self.repo_for("read")
 
     def repo_for(self, level: str) -> Repository:
-        """The path's repository, if the account has this permission in it."""
+        """Return the path's repository, if the account has this permission in it."""
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)
         if repo is None and name in self.world.moved:
@@ -197,7 +197,7 @@ class Router:
         self._routes = [(method, pattern_of(path), handler) for method, path, handler in routes]
 
     def find(self, request: Request, path: str) -> Handler:
-        """The handler, with the path's names put into the request. Raises `Problem`."""
+        """Return the handler, with the path's names put into the request. Raises `Problem`."""
         for method, pattern, handler in self._routes:
             match = pattern.fullmatch(path)
             if match and method == request.method:
@@ -207,7 +207,7 @@ class Router:
 
 
 def pattern_of(path: str) -> re.Pattern[str]:
-    """The expression for a route's path; its groups are the path's names."""
+    """Return the expression for a route's path; its groups are the path's names."""
     kinds = {"number": r"\d+", "id": r"\d+"}
 
     def part(match: re.Match[str]) -> str:

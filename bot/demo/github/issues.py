@@ -31,7 +31,7 @@ class TimelineEvent(Thing):
     assignee: User | None = None
     rename: tuple[str, str] | None = None  #: The title before and after.
     commit_id: str | None = None
-    state_reason: str | None = None  #: Why it was closed.
+    state_reason: str | None = None  #: Why it was closed, in GitHub's terms.
     source: "Issue | None" = None  #: The issue or pull request that refers to this one.
 
 
@@ -93,7 +93,7 @@ class Issue(Thing):
     closed_by: User | None = None
     last_edited_at: datetime | None = None
     editor: User | None = None
-    edits: list["ContentEdit"] = field(default_factory=list)  #: Of the body.
+    edits: list["ContentEdit"] = field(default_factory=list)  #: The edits of the body.
     label_list: list[Label] = field(default_factory=list)
     assignees: list[User] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -143,7 +143,7 @@ class Issue(Thing):
 
     @locked
     def assign(self, login: str, by: str) -> None:
-        """Assign it to somebody."""
+        """Assign the issue to an account."""
         user = self.world.account(login)
         self.assignees.append(user)
         self.happened("assigned", by, assignee=user)
@@ -158,7 +158,7 @@ class Issue(Thing):
 
     @locked
     def waits_for(self, other: "Issue", by: str) -> None:
-        """Mark it as blocked by another issue."""
+        """Mark the issue as blocked by another one."""
         self.blocked_by.append(other)
         parts = {"blocked_issue": self, "blocking_issue": other}
         self.repo.publish("issue_dependencies", "blocked_by_added", by, **parts)
@@ -242,7 +242,7 @@ class TrackedRepository(RepositoryBase):
     issues_and_pulls: dict[int, Issue] = field(default_factory=dict)
 
     def closing(self, text: str) -> list[Issue]:
-        """The issues that a text closes by GitHub's keywords."""
+        """Return the issues that a text closes by GitHub's keywords."""
         found: dict[int, Issue] = {}
         for match in _CLOSES.finditer(text):
             issue = self.issues_and_pulls.get(int(match["number"]))

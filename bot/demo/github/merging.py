@@ -1,4 +1,4 @@
-"""Whether and why a pull request may be merged, and the commits a merge makes."""
+"""Checks whether a pull request may be merged, and makes the commits of merges."""
 
 from dataclasses import dataclass
 
@@ -20,8 +20,8 @@ class AcceptedMerge:
     method: str
     title: str | None = None
     message: str | None = None
-    merged: str = ""  #: The commit it made.
-    failed: str = ""  #: Why it made none.
+    merged: str = ""  #: The commit that the merge made; empty: none yet.
+    failed: str = ""  #: Why the merge failed; empty: it did not.
 
 
 def mergeable(pull: Proposal) -> bool:
@@ -63,7 +63,7 @@ def unmet(pull: Proposal) -> list[str]:
 
 
 def state(pull: Proposal) -> str:
-    """GitHub's merge state, the worst that applies."""
+    """Return GitHub's merge state, the worst that applies."""
     if pull.state != "open":
         return "UNKNOWN"
     if not mergeable(pull):
@@ -98,7 +98,7 @@ def check(pull: Proposal, method: str) -> None:
 def merge_commit(
     pull: Proposal, by: str, method: str, title: str | None, message: str | None
 ) -> str:
-    """The commit the base branch moves to. Raises `git.Conflict`."""
+    """Return the commit the base branch moves to. Raises `git.Conflict`."""
     git, base = pull.repo.git, pull.base_tip
     person, committer = pull.world.account(by).signature, pull.world.web_flow.signature
     if method == "rebase":
@@ -114,7 +114,7 @@ def merge_commit(
 
 
 def queue_commit(pull: Proposal, by: str) -> str:
-    """The commit the merge queue tests on its base. Raises `Refused`."""
+    """Return the commit the merge queue tests on its base. Raises `Refused`."""
     rules = pull.protection
     if rules is None or not rules.queue:
         raise Refused("The merge queue is not enabled")
@@ -129,7 +129,7 @@ def queue_commit(pull: Proposal, by: str) -> str:
 
 
 def update_commit(pull: Proposal, by: str) -> str:
-    """The commit that brings the base into the head. Raises `Refused`."""
+    """Return the commit that brings the base into the head. Raises `Refused`."""
     git, base = pull.repo.git, pull.base_tip
     if not behind(pull):
         raise Refused("There are no new commits on the base branch.")

@@ -13,7 +13,7 @@ from bot.demo.github.repository import Forge, Repository
 
 _ISSUE = re.compile(r"/([^/]+/[^/]+)/(?:issues|pull)/(\d+)(?:/(\w+))?")
 _REPOSITORY = re.compile(r"/([^/]+/[^/]+?)/?")
-#: What GitHub does not show: comments, and the one tag that the bot's reports use.
+#: What GitHub hides: HTML comments, and the one tag that the bot's reports use.
 _HIDDEN = re.compile(r"<!--.*?-->|</?sub>", re.DOTALL)
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 _STYLE = """
@@ -29,7 +29,7 @@ button { font: inherit; padding: .3rem .8rem; margin: .3rem .3rem .3rem 0; }
 
 
 class Pages:
-    """Answers the pages of the stand-in; what is pressed on them is done by `person`.
+    """Serves the pages of the stand-in; their buttons act in the name of `person`.
 
     Reviews are by `reviewer`, because nobody's approval of their own pull request counts.
     """
@@ -37,7 +37,7 @@ class Pages:
     def __init__(
         self, world: Forge, person: str, reviewer: str, label: str, links: str = ""
     ) -> None:
-        """`links` is the HTML that begins every page."""
+        """Serve the pages; each begins with `links`, as HTML."""
         self._world = world
         self._person = person
         self._reviewer = reviewer

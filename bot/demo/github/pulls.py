@@ -107,7 +107,7 @@ class Pull(Proposal):
 
     @locked
     def change_base(self, branch: str, by: str) -> None:
-        """Change the branch that it is to be merged into."""
+        """Change the branch that the pull request is to be merged into."""
         before, self.base_branch = self.base_branch, branch
         self.base = self.base_tip
         self.happened("base_ref_changed", by)
@@ -217,14 +217,14 @@ class Pull(Proposal):
     # -- what follows from pushes
 
     def keep_head(self) -> None:
-        """Keep the head's commits under `refs/pull/`, where they outlive the branch."""
+        """Keep the head's commits under `refs/pull/`, so that they remain without the branch."""
         if self.from_fork:
             self.repo.git.fetch(self.source.git.path, f"refs/heads/{self.head_branch}", self.ref)
         else:
             self.repo.git.set_ref(self.ref, self.head)
 
     def head_pushed(self, sha: str | None, by: str) -> None:
-        """Follow the head branch: it moved to `sha`, or was deleted."""
+        """Follow the head branch to `sha`; None: the branch was deleted."""
         if self.state != "open":
             return
         if sha is None:
@@ -241,7 +241,7 @@ class Pull(Proposal):
         self.world.head_moved(self)
 
     def base_pushed(self, by: str) -> None:
-        """Mark it as merged if its commits reached the base by another way.
+        """Mark the pull request as merged if the base contains its commits after a push.
 
         GitHub closes a pull request whose base branch is deleted through its API.
         """

@@ -9,7 +9,7 @@ from bot.demo.github.hosting import Protection
 from bot.demo.github.issues import Comment, Issue
 from bot.demo.github.world import Thing, User, World, locked
 
-#: The review states that the decision is made of.
+#: The review states that count for the review decision.
 OPINIONS = ("APPROVED", "CHANGES_REQUESTED", "DISMISSED")
 
 
@@ -153,7 +153,7 @@ class Proposal(Issue):
     reviews: list[Review] = field(default_factory=list)
     pending: dict[str, PendingReview] = field(default_factory=dict)  #: By its author's login.
     threads: list[Thread] = field(default_factory=list)
-    requested: list[User] = field(default_factory=list)  #: Whose review is asked for.
+    requested: list[User] = field(default_factory=list)  #: The accounts whose review is requested.
 
     event_name = "pull_request"
     part = "pull_request"

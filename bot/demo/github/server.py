@@ -92,7 +92,7 @@ class GitHubServer:
 
     @property
     def url(self) -> str:
-        """Where it listens; REST is at `api/v3/` below, GraphQL at `api/graphql`."""
+        """The URL where it listens; REST is at `api/v3/` below it, GraphQL at `api/graphql`."""
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
@@ -169,7 +169,7 @@ class GitHubServer:
 
     @property
     def requests(self) -> list[Seen]:
-        """Every request that was answered."""
+        """All requests that were answered so far, oldest first."""
         return list(self.traffic.seen)
 
     def count(self, method: str, path: str, operation: str = "") -> int:

@@ -29,7 +29,7 @@ class Window:
 class Traffic:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
-        self.limits = dict(LIMITS)  #: The hourly limit of every account.
+        self.limits = dict(LIMITS)  #: Each account's hourly limits, by resource.
         self.refused = 0  #: How many requests were rate limited.
         self.windows: dict[tuple[str, str], Window] = {}
         self.lock = threading.Lock()

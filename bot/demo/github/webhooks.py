@@ -168,7 +168,7 @@ class Webhooks:
                 self._deliver(hook, repo, event, action, body)
 
     def redeliver(self, delivery_id: int) -> Delivery:
-        """Redeliver under the same GUID."""
+        """Deliver an event again, with the same GUID."""
         with self.world.lock:
             first = next(d for d in self.deliveries if d.id == delivery_id)
             again = replace(
@@ -275,7 +275,7 @@ def _context(repo: Repository, sender: str) -> Json:
 
 
 def hook_shape(hook: Hook, repo: Repository) -> Json:
-    """A repository's webhook, as the API shows it."""
+    """Return a repository's webhook, as the API shows it."""
     here = f"{base.api_of(repo)}/hooks/{hook.id}"
     return {
         "type": "Repository",

@@ -1,4 +1,4 @@
-"""The stand-in's state besides repositories: accounts, tokens, Apps, ids, the time."""
+"""The stand-in's state outside of repositories: accounts, tokens, Apps, ids and the time."""
 
 import base64
 import threading
@@ -87,7 +87,7 @@ class App(Thing):
         return bool(self.public_key)
 
     def installation_of(self, owner: User) -> int:
-        """The id of its installation by an account."""
+        """Return the id of its installation by an account."""
         return self.installation_id + owner.id
 
     def serves(self, repo: _Owned) -> bool:
@@ -103,7 +103,7 @@ class Token:
     user: User
     scopes: str | None = None  #: The scopes of a classic token; None: another kind of token.
     app: App | None = None
-    installation: int = 0  #: Of the App.
+    installation: int = 0  #: The id of the App's installation; 0: no installation token.
     expires_at: datetime | None = None
     #: What the token was narrowed to; None: all that the App has.
     narrowed: dict[str, str] | None = None
@@ -118,7 +118,7 @@ class Token:
 
     @property
     def writes(self) -> bool:
-        """Whether it allows writing."""
+        """Whether the token allows writing."""
         given = None if self.scopes is None else self.scopes.replace(" ", "").split(",")
         return given is None or "repo" in given or "public_repo" in given
 
@@ -162,11 +162,11 @@ class World:
         self.web_flow = self.account("web-flow")
 
     def now(self) -> datetime:
-        """The time in whole seconds, as GitHub reports it."""
+        """Return the time in whole seconds, as GitHub reports it."""
         return datetime.now(UTC).replace(microsecond=0)
 
     def identity(self, prefix: str) -> dict[str, Any]:
-        """The fields of a new `Thing`."""
+        """Return the fields of a new `Thing`."""
         number = next(self._ids)
         name = base64.urlsafe_b64encode(number.to_bytes(6)).decode().rstrip("=")
         return {

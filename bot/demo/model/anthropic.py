@@ -79,7 +79,7 @@ def _pieces(asked: Asked, reply: Reply) -> list[str]:
 
 
 def _grown(block: Json) -> tuple[Json, list[Json]]:
-    """The start of a content block, and its deltas."""
+    """Return the start of a content block, and its deltas."""
     match block["type"]:
         case "text":
             deltas = [{"type": "text_delta", "text": half} for half in halves(block["text"])]

@@ -8,13 +8,13 @@
     tool NAME {json}    with any tool it has
     say TEXT            words before the next of these, or in the end, where `Done.` is the default
     think TEXT          a thought before the next of these
-    sleep SECONDS       wait before that
-    stall SECONDS       wait in the middle of answering that
-    error STATUS [N]    answer with this HTTP status instead, N times (1)
-    cut                 break the connection off in the middle of answering, once
+    sleep SECONDS       wait before the response to the next of these
+    stall SECONDS       wait in the middle of the response to the next of these
+    error STATUS [N]    respond with this HTTP status first, N times (default: 1)
+    cut                 close the connection in the middle of a response, once
 
-The last user message with such lines counts. The next line is found from the conversation: as many
-are done as tool results follow. So the model keeps no state.
+The last user message with such lines counts. The model keeps no state: it finds the next line from
+the conversation, in which one tool result follows for each line that was executed.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _DO = re.compile(r"#do:[ \t]*([a-z]+)[ \t]*([^\n<]*)")
 
 
 class Turn(Struct, frozen=True):
-    """One message of a conversation; of tools only that they returned."""
+    """One message of a conversation; of a tool's result only that it exists."""
 
     who: str  #: `system`, `user`, `assistant` or `tool`.
     text: str = ""

@@ -75,12 +75,12 @@ class ModelServer:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def note(self, recorded: RecordedRequest) -> None:
-        """Remember a request."""
+        """Record a request."""
         with self._lock:
             self.requests.append(recorded)
 
     def refuses(self, what: Due) -> bool:
-        """Whether this request gets the step's error."""
+        """Whether this request gets the step's error status; counts it if so."""
         with self._lock:
             if self._refused[what.key] >= what.step.errors:
                 return False
@@ -88,7 +88,7 @@ class ModelServer:
             return True
 
     def cuts(self, what: Due) -> bool:
-        """Whether this connection is cut."""
+        """Whether to cut this connection, which happens once per step."""
         with self._lock:
             cut = what.step.cut and what.key not in self._cut
             self._cut.add(what.key)
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _body(self) -> Json:
-        """The JSON of the request, also with chunked encoding."""
+        """Return the JSON of the request, also with chunked encoding."""
         if "Content-Length" in self.headers:
             data = self.rfile.read(int(self.headers["Content-Length"]))
         else:

@@ -13,7 +13,7 @@ from lifecycle.model.facts import Usage
 
 Json = dict[str, Any]
 
-#: The usage of every response; no count includes another.
+#: The tokens of every response by kind; no kind includes another.
 USED = Usage(input=400, output=35, cache_read=800, reasoning=7)
 _FOLDER = re.compile(r"orking directory: (\S+)")
 #: Identifies Aider, which has no tools and parses edits out of the text.
@@ -46,14 +46,14 @@ class Reply(Struct, frozen=True, kw_only=True):
 class Api(Struct, frozen=True, kw_only=True):
     """A model API: how the server parses its requests and encodes its responses."""
 
-    read: Callable[[str, Json], Asked]  #: From a path and its JSON.
-    whole: Callable[[Asked, Reply], Json]  #: The whole response.
-    pieces: Callable[[Asked, Reply], Sequence[str]]  #: The same as a stream of events.
-    refusal: Callable[[int], Json]  #: The body of an error status.
+    read: Callable[[str, Json], Asked]  #: Parses a request, from its path and its JSON.
+    whole: Callable[[Asked, Reply], Json]  #: Encodes a whole response.
+    pieces: Callable[[Asked, Reply], Sequence[str]]  #: Encodes a response as a stream of events.
+    refusal: Callable[[int], Json]  #: Encodes the body of an error status.
 
 
 def reply(asked: Asked, step: Step) -> Reply:
-    """The text and tool calls that carry out a step of the script."""
+    """Return the text and tool calls that carry out a step of the script."""
     if asked.edits:
         edits = [_edit(verb, rest) for verb, rest in step.uses]
         return Reply(say="\n".join((*edits, step.say)), think=step.think)
@@ -78,7 +78,7 @@ def name(kind: str) -> str:
 
 
 def texts(content: str | Sequence[Mapping[str, Any]] | None) -> str:
-    """The text of a content that is a string or a list of parts."""
+    """Return the text of a content that is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content or () if "text" in part)

@@ -37,7 +37,7 @@ def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:
 
 
 def written(rest: str) -> tuple[str, str]:
-    """The path and text of a `write`; the text ends with a newline."""
+    """Return the path and text of a `write`; the text ends with a newline."""
     path, _, text = rest.partition(" ")
     return path, text.replace("\\n", "\n") + "\n"
 

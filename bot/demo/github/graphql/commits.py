@@ -119,7 +119,7 @@ def commit(known: Commit, asking: Request) -> Json:
 
 
 def rollup(repo: CheckedRepository, sha: str) -> Json | None:
-    """The combined state of all checks and statuses of a commit; None if there are none."""
+    """Return the combined state of all checks and statuses of a commit; None if there are none."""
     return (
         {
             "id": f"SCR_{sha}",
@@ -132,7 +132,7 @@ def rollup(repo: CheckedRepository, sha: str) -> Json | None:
 
 
 def _contexts(repo: CheckedRepository, sha: str, given: Json) -> Json:
-    """A page of the checks and statuses of a commit, and how many of them are in which state."""
+    """Return a page of a commit's checks and statuses, and the number of them by state."""
     runs, statuses = repo.checks.runs_of(sha), repo.checks.statuses_of(sha)
     return {
         **connection([*runs, *statuses], given),
@@ -149,7 +149,7 @@ def _counts(states: Iterable[str]) -> list[Json]:
 
 
 def _status(repo: CheckedRepository, sha: str) -> Json | None:
-    """The commit statuses alone."""
+    """Return the commit statuses alone."""
     found = repo.checks.statuses_of(sha)
     states = {"failure" if status.state == "error" else status.state for status in found}
     return {"id": f"S_{sha}", "state": _worst(states), "contexts": found} if found else None

@@ -44,17 +44,17 @@ _EVENTS = {
 
 
 def pages(items: Callable[[], Any]) -> Callable[..., Json]:
-    """A field that is a connection over the result of `items`."""
+    """Return a field that is a connection over the result of `items`."""
     return lambda info, **given: connection(items(), given)
 
 
 def lazy(value: Callable[[], Any]) -> Callable[..., Any]:
-    """A field that is computed only when it is selected."""
+    """Return a field that is computed only when it is selected."""
     return lambda info, **given: value()
 
 
 def thing(kind: str, known: Thing) -> Json:
-    """The fields of every object."""
+    """Return the fields of every object."""
     return {
         "__typename": kind,
         "id": known.node_id,
@@ -66,7 +66,7 @@ def thing(kind: str, known: Thing) -> Json:
 
 
 def actor(known: User, asking: Request) -> Json:
-    """An account. GraphQL omits the suffix `[bot]` that an App's login has in REST."""
+    """Return an account. GraphQL omits the suffix `[bot]` that an App's login has in REST."""
     return {
         **thing(known.type, known),
         "login": known.login.removesuffix("[bot]"),
@@ -76,12 +76,12 @@ def actor(known: User, asking: Request) -> Json:
 
 
 def viewer(known: User, asking: Request) -> Json:
-    """The requesting account: always a User, even for a bot, with its full login."""
+    """Return the requesting account: always a User, even for a bot, with its full login."""
     return {**actor(known, asking), "__typename": "User", "login": known.login}
 
 
 def written(kind: str, known: Any) -> Json:
-    """The fields of editable text."""
+    """Return the fields of editable text."""
     return {
         **thing(kind, known),
         "author": known.user,
@@ -96,7 +96,7 @@ def state(known: Issue) -> str:
 
 
 def conversation(kind: str, known: Issue) -> Json:
-    """The fields that an issue and a pull request share."""
+    """Return the fields that an issue and a pull request share."""
     return {
         **written(kind, known),
         "number": known.number,
@@ -162,7 +162,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
 
 
 def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
-    """The selected timeline entries among those GraphQL shows."""
+    """Return the selected timeline entries among those GraphQL shows."""
     found = []
     for entry in on.timeline:
         if isinstance(entry, TimelineEvent):
@@ -175,7 +175,7 @@ def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
 
 
 def _reason(reason: str | None, given: Json) -> str | None:
-    """Why an issue was closed; DUPLICATE is given only if the query allows it."""
+    """Return why an issue was closed; DUPLICATE is given only if the query allows it."""
     if reason == "duplicate" and not given["enableDuplicate"]:
         return "NOT_PLANNED"
     return reason.upper() if reason else None

@@ -146,7 +146,7 @@ def _schema() -> GraphQLSchema:
 
 @lru_cache(maxsize=256)
 def _read(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
-    """A parsed document and its errors, cached: the same documents are requested repeatedly."""
+    """Parse a document; return it with its errors. Cached, because documents are repeated."""
     try:
         document = parse(query)
     except GraphQLError as error:

@@ -139,7 +139,7 @@ def _pull_to_change(info: GraphQLResolveInfo, input: Json) -> Pull:
 
 
 def _find(info: GraphQLResolveInfo, node_id: str, kind: type[_Kind]) -> _Kind:
-    """The object with this id, if it is of the expected kind and visible to the account."""
+    """Return the object with this id, if it is of the expected kind and visible to the account."""
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, kind) or not _repo(found).allows(info.context.login, "read"):
         message = f"Could not resolve to a node with the global id of '{node_id}'"

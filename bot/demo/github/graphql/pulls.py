@@ -58,7 +58,7 @@ def _diffstat(known: Pull) -> tuple[int, int, int]:
 
 
 def _commits(known: Pull) -> list[Json]:
-    """The commits of a pull request, oldest first."""
+    """Return the commits of a pull request, oldest first."""
     log = known.repo.git.log("--reverse", f"{known.base}..{known.head}")
     return [
         {"id": f"PURC_{known.id}_{made.sha}", "commit": Commit(known.repo, made.sha)}

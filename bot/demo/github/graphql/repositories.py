@@ -55,13 +55,13 @@ def _numbered(repo: Repository, number: int, wanted: str) -> Issue:
 
 
 def _found(known: Repository, query: str | None) -> list[Label]:
-    """The labels whose names contain the query, ignoring case."""
+    """Return the labels whose names contain the query, ignoring case."""
     word = (query or "").lower()
     return [label for name, label in known.known_labels.items() if word in name]
 
 
 def _chosen(items: list[Any], given: Json) -> list[Any]:
-    """The issues or pull requests that match a list's arguments, in order.
+    """Return the issues or pull requests that match a list's arguments, in order.
 
     Unlike everywhere else, labels match case-sensitively.
     """

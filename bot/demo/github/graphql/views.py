@@ -54,7 +54,7 @@ def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
 
 
 def show(value: Any, asking: Request) -> Any:
-    """The view of an object, or of each in a list; other values stay as they are."""
+    """Return the view of an object, or of each in a list; other values stay as they are."""
     if isinstance(value, list):
         return [show(item, asking) for item in value]
     view = VIEWS.get(type(value))

@@ -40,7 +40,7 @@ def _installations(request: Request) -> Answer:
 
 
 def _installed_by(app: App, world: Forge) -> list[User]:
-    """The accounts that have the App installed."""
+    """Return the accounts that have the App installed."""
     return list(
         dict.fromkeys(repo.owner for repo in world.repositories.values() if app.serves(repo))
     )
@@ -63,7 +63,7 @@ def _access_token(request: Request) -> Answer:
 
 
 def _repositories(request: Request) -> Answer:
-    """The repositories of the installation whose token was sent."""
+    """Return the repositories of the installation whose token was sent."""
     token = request.token
     if token is None or token.app is None:
         raise Problem(403, "You must authenticate with an installation access token")
@@ -77,7 +77,7 @@ def _repositories(request: Request) -> Answer:
 
 
 def hook_routes(webhooks: Webhooks) -> list[Route]:
-    """The routes of the deliveries of an App's own webhook."""
+    """Return the routes of the deliveries of an App's own webhook."""
 
     def deliveries(request: Request) -> Answer:
         app, query = _signed(request), request.query

@@ -22,7 +22,7 @@ _STATES = ("error", "failure", "pending", "success")
 
 
 def _runs(request: Request) -> Answer:
-    """The runs on a commit: the newest per suite and name, or all with `filter=all`."""
+    """Return the runs on a commit: the newest per suite and name, or all with `filter=all`."""
     repo, query = request.repo, request.query
     sha = _sha(repo, request.params["ref"])
     found = [
@@ -148,7 +148,7 @@ def _rerun_failed(request: Request) -> Answer:
 
 
 def _log_address(request: Request) -> Answer:
-    """The URL of a job's log, which needs no credentials and is on another host."""
+    """Return the URL of a job's log, which needs no credentials and is on another host."""
     run = _find(request.repo_for("read"), int(request.params["id"]))
     if request.token is None:
         raise Problem(401, "Requires authentication")
@@ -159,7 +159,7 @@ def _log_address(request: Request) -> Answer:
 
 
 def job_log(world: World, run_id: int) -> str:
-    """A job's log as the log store has it: each line begins with its time."""
+    """Return a job's log as the log store has it: each line begins with its time."""
     for known in world.nodes.values():
         if isinstance(known, CheckRun) and known.id == run_id:
             own = "".join(_stamped(known.created_at, line) for line in known.log.splitlines())

@@ -11,7 +11,7 @@ _LONGEST_BODY = 65536
 
 
 def _list(request: Request) -> Answer:
-    """All issues and pull requests, newest first; `labels` must all be there."""
+    """Return all issues and pull requests, newest first; `labels` must all be there."""
     repo = request.repo
     state = request.query.get("state", "open")
     wanted = {name.lower() for name in request.query.get("labels", "").split(",") if name}
@@ -138,7 +138,7 @@ def _delete_comment(request: Request) -> Answer:
 
 
 def _find(request: Request) -> Comment:
-    """The comment in the path: on an issue, or in a review for paths of review comments."""
+    """Return the comment in the path: on an issue, or in a review for paths of review comments."""
     repo, wanted = request.repo, int(request.params["id"])
     kind = ReviewComment if "/pulls/comments/" in request.path else Comment
     for known in request.world.nodes.values():

@@ -57,7 +57,7 @@ def _merge_async(request: Request) -> Answer:
     if pull.state != "open" or pull.draft:
         return _result("failed", "Pull request is closed or a draft.", 400)
     if going and not (going.merged or going.failed):
-        pull.carry_out(going)  # In the background: this answer is of the moment before.
+        pull.carry_out(going)  # In the background: this response shows the state before it.
         return _pending(going, 409)
     asked = AcceptedMerge(
         uuid=str(uuid4()),

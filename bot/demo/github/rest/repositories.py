@@ -30,7 +30,7 @@ def _permission(request: Request) -> Answer:
 
 
 def _activity(request: Request) -> Answer:
-    """Changes of branches, the last first."""
+    """Return changes of branches, the latest first."""
     ref = request.query.get("ref")
     moves = [move for move in request.repo.moves if ref in (None, f"refs/heads/{move.branch}")]
     return request.page(list(reversed(moves)), lambda move: _move(request, move))
@@ -51,7 +51,7 @@ def _move(request: Request, move: Move) -> dict[str, object]:
 
 
 def _ruleset(request: Request) -> Answer:
-    """The ruleset about updates of a protected branch."""
+    """Return the ruleset about updates of a protected branch."""
     repo = request.repo
     for branch, rules in repo.protections.items():
         names = {"include": [f"refs/heads/{branch}"], "exclude": []}
@@ -75,7 +75,7 @@ def _ruleset(request: Request) -> Answer:
 
 
 def hook_routes(webhooks: Webhooks) -> list[Route]:
-    """The routes of a hook's deliveries, which only an administrator may see."""
+    """Return the routes of a hook's deliveries, which only an administrator may see."""
 
     def deliveries(request: Request) -> Answer:
         return request.page(reversed(_of_hook(request, webhooks)), delivery_item)

@@ -64,7 +64,7 @@ _REPOSITORY_LINKS = {
 
 
 def api(world: World) -> str:
-    """Where REST addresses begin, without a final slash."""
+    """Return the base URL of REST, without a final slash."""
     return f"{world.url}api/v3"
 
 
@@ -102,7 +102,7 @@ def optional_user(account: User | None, world: World) -> Json | None:
 
 
 def private_user(account: User, world: World) -> Json:
-    """An account as shown to itself."""
+    """Return an account as shown to itself."""
     nothing = ("name", "company", "blog", "location", "email", "hireable", "bio")
     none_of = (
         "public_repos",
@@ -169,7 +169,7 @@ def installation(known: App, account: User, world: World) -> Json:
 
 
 def minimal_repository(repo: RepositoryBase) -> Json:
-    """A repository as part of other responses."""
+    """Return a repository as part of other responses."""
     here = api_of(repo)
     links = {f"{name}_url": f"{here}/{path}" for name, path in _REPOSITORY_LINKS.items()}
     return {
@@ -188,7 +188,7 @@ def minimal_repository(repo: RepositoryBase) -> Json:
 
 
 def repository(repo: TrackedRepository) -> Json:
-    """A repository as webhooks and `GET /repos/{owner}/{repo}` have it."""
+    """Return a repository as webhooks and `GET /repos/{owner}/{repo}` have it."""
     open_count = sum(issue.state == "open" for issue in repo.issues_and_pulls.values())
     methods = repo.merge_methods
     return {
@@ -226,7 +226,7 @@ def repository(repo: TrackedRepository) -> Json:
 
 
 def full_repository(repo: Repository, login: str) -> Json:
-    """A repository with the requesting account's permissions."""
+    """Return a repository with the requesting account's permissions."""
     granted = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage"}
     return {
         **repository(repo),
@@ -264,7 +264,7 @@ def reaction(known: Reaction, world: World) -> Json:
 
 
 def reactions(given: list[Reaction], url: str) -> Json:
-    """The count of each kind of reaction."""
+    """Return the count of each kind of reaction."""
     kinds = [known.content for known in given]
     return {
         "url": f"{url}/reactions",
@@ -274,7 +274,7 @@ def reactions(given: list[Reaction], url: str) -> Json:
 
 
 def association(account: User, repo: RepositoryBase) -> str:
-    """An account's association with a repository, as comments and reviews show it."""
+    """Return an account's association with a repository, as comments and reviews show it."""
     if account is repo.owner:
         return "OWNER"
     return "COLLABORATOR" if account.login in repo.permissions else "NONE"

@@ -15,7 +15,7 @@ _NOTHING = "0" * 40
 
 
 def author(signature: Signature, world: World) -> User | None:
-    """The account that a commit's address belongs to."""
+    """Return the account that a commit's address belongs to."""
     for known in world.users.values():
         if known.signature.email == signature.email:
             return known
@@ -23,7 +23,7 @@ def author(signature: Signature, world: World) -> User | None:
 
 
 def git_commit(commit: CommitInfo, repo: Repository) -> Json:
-    """A commit as git has it."""
+    """Return a commit as git has it."""
     here = base.api_of(repo)
     return {
         "url": f"{here}/git/commits/{commit.sha}",
@@ -65,7 +65,7 @@ def commit(known: CommitInfo, repo: Repository) -> Json:
 
 
 def full_commit(known: CommitInfo, repo: Repository) -> Json:
-    """A single commit with the files it changed."""
+    """Return a single commit with the files it changed."""
     files = repo.git.changed(known.parents[0], known.sha) if known.parents else {}
     words = {"A": "added", "D": "removed", "M": "modified"}
     return {
@@ -118,7 +118,7 @@ def ref(name: str, sha: str, repo: Repository) -> Json:
 
 
 def push(move: Move, repo: Repository) -> Json:
-    """The members of a push event; it lists at most 20 commits here, the newest last."""
+    """Return the members of a push event; it lists at most 20 commits here, the newest last."""
     commits = []
     if move.after:
         known = [f"^{move.before}"] if move.before else []
@@ -193,7 +193,7 @@ def check_run(run: CheckRun) -> Json:
 
 
 def job(run: CheckRun) -> Json:
-    """A GitHub Actions check run as a job; its workflow run is its suite."""
+    """Return a GitHub Actions check run as a job; its workflow run is its suite."""
     suite, here = run.suite, base.api_of(run.suite.repo)
     page = f"{suite.repo.url}/runs/{run.id}"
     return {
@@ -238,7 +238,7 @@ def _step(
 
 
 def webhook_check_run(run: CheckRun) -> Json:
-    """A check run in a webhook, with its suite."""
+    """Return a check run in a webhook, with its suite."""
     suite = check_suite(run.suite)
     kept = ("repository", "head_commit", "latest_check_runs_count", "check_runs_url")
     return {**check_run(run), "check_suite": {k: v for k, v in suite.items() if k not in kept}}
@@ -285,7 +285,7 @@ def status(known: CommitStatus, repo: Repository) -> Json:
 
 
 def webhook_status(known: CommitStatus, repo: Repository) -> Json:
-    """The members of a status event."""
+    """Return the members of a status event."""
     shape = status(known, repo)
     kept = ("id", "avatar_url", "state", "description", "target_url", "context")
     here = [name for name, head in repo.heads.items() if head == known.sha]
@@ -306,7 +306,7 @@ def webhook_status(known: CommitStatus, repo: Repository) -> Json:
 
 
 def _pulls_of(suite: CheckSuite) -> list[Json]:
-    """The open pull requests, forks excluded, whose head is the suite's commit."""
+    """Return the open pull requests, forks excluded, whose head is the suite's commit."""
     return [
         {
             "id": pull.id,

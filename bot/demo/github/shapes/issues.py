@@ -9,7 +9,7 @@ from bot.demo.github.shapes.base import Json, time
 
 
 def issue(known: Issue) -> Json:
-    """An issue, and a pull request where GitHub treats it as one."""
+    """Return an issue, and a pull request where GitHub treats it as one."""
     repo, world = known.repo, known.world
     here = f"{base.api_of(repo)}/issues/{known.number}"
     body: Json = {
@@ -51,7 +51,7 @@ def issue(known: Issue) -> Json:
 
 
 def comment(known: Comment) -> Json:
-    """A comment on an issue; review comments have another shape."""
+    """Return a comment on an issue; review comments have another shape."""
     if isinstance(known, ReviewComment):
         return pulls.review_comment(known)
     repo = known.issue.repo
@@ -73,7 +73,7 @@ def comment(known: Comment) -> Json:
 
 
 def timeline(entry: Any, on: Issue) -> Json:
-    """One entry of an issue's timeline."""
+    """Return one entry of an issue's timeline."""
     actor = base.user(entry.actor if isinstance(entry, TimelineEvent) else entry.user, on.world)
     if isinstance(entry, Comment):
         return {"event": "commented", "actor": actor, **comment(entry)}

@@ -15,7 +15,7 @@ def is_draft(known: Issue) -> bool:
 
 
 def link(known: Issue) -> Json:
-    """The member that marks an issue as a pull request."""
+    """Return the member that marks an issue as a pull request."""
     return {
         "url": _address(known),
         "html_url": known.url,
@@ -26,7 +26,7 @@ def link(known: Issue) -> Json:
 
 
 def pull_simple(known: Pull) -> Json:
-    """A pull request as lists have it."""
+    """Return a pull request as lists have it."""
     repo, world = known.repo, known.world
     here, issue = _address(known), f"{base.api_of(repo)}/issues/{known.number}"
     links = {
@@ -76,7 +76,7 @@ def pull_simple(known: Pull) -> Json:
 
 
 def pull(known: Pull) -> Json:
-    """A single pull request, also in webhooks."""
+    """Return a single pull request, also in webhooks."""
     git, tip = known.repo.git, known.base if known.merged else known.base_tip
     added, removed, files = git.diffstat(tip, known.head)
     mergeable = known.mergeable
@@ -119,7 +119,7 @@ def review(known: Review) -> Json:
 
 
 def webhook_review(known: Review) -> Json:
-    """A review in a webhook, with its state in lower case."""
+    """Return a review in a webhook, with its state in lower case."""
     return {**review(known), "state": known.state.lower(), "body": known.body or None}
 
 
@@ -166,7 +166,7 @@ def review_comment(known: ReviewComment) -> Json:
 
 
 def thread(known: Thread) -> Json:
-    """A review thread, which only webhooks show."""
+    """Return a review thread, which only webhooks show."""
     return {
         "node_id": known.node_id,
         "comments": [review_comment(comment) for comment in known.comments],
