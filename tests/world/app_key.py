@@ -2,5 +2,5 @@
 
 from bot.demo.github.app_keys import key_pair
 
-#: A key pair that tests may share.
+#: The private and the public key (PEM), which all tests share.
 PRIVATE, PUBLIC = key_pair()

@@ -1,4 +1,4 @@
-"""The clock of a story: real time plus the time that the story skips."""
+"""The clock of a story test: real time plus the time that the test skips."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,9 +31,9 @@ class Clock:
 
 @contextmanager
 def observed_by(clock: Clock) -> Iterator[None]:
-    """Make the times of agents' output and exits follow a clock that skips time.
+    """Convert the times of agents' output and exits to a clock that skips time.
 
-    Otherwise an agent that has just started would look silent for as long as the clock is ahead.
+    Otherwise an agent that has just started would seem silent for as long as the clock is ahead.
     """
     new, look = LineTail.new, Tmux.look
 

@@ -1,10 +1,10 @@
-"""A bot that is killed once at every crash point, and started again.
+"""A bot that kills itself once at every crash point, and is started again.
 
     python -m tests.world.crashing_bot CONFIG CROSSED
 
-Each step the journal announces is written to the file CROSSED before the bot kills itself there, as
-`step about`; one that is in the file already is passed. The parent has everything imported and
-forks, so that a new life begins in a moment. It ends when its standard input is closed.
+At a crash point that is not in the file CROSSED, the bot appends it as `step about` and kills
+itself. The parent process imports all modules and then forks, so that a restart takes little time.
+It ends when its standard input is closed.
 """
 
 import gc
@@ -27,19 +27,19 @@ from bot.system.struct_types import prepare_struct_types
 from config.load import load
 from tests.world.repeated_work import cache_certificates_and_keys, cache_routes
 
-#: Commits and times differ between runs; the rest names the kind of crash point.
+#: Commits and times differ between runs; the rest of a line identifies the crash point.
 _CHANGING = re.compile(r"[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[^:\s]*:[^:\s]*:[^:\s]*")
-#: The first few steps without a name are crash points of their own.
+#: The number of crash points at steps that are not distinguished by their subject.
 _UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 8}
 
 
 class Mortal:
-    """A journal that ends the process at each boundary it has not seen.
+    """A crash point handler that kills the process at each crash point it has not seen.
 
-    While an action is on its way to being marked, the kill is that action's alone: another thread
-    that ended the process just then would hide the boundary it is at. One that a crash left
-    unmarked is on its way from `done` on: it need not be taken again. Several actions without a
-    session are on their way at once: a kill waits for those whose mark is being committed.
+    While an action is between `taken` and `marked`, only that action's crash points kill: a kill by
+    another thread would hide them. An action that a crash left unmarked begins at `done`: it need
+    not be taken again. Several actions without a session run at once: a kill waits for those whose
+    mark is being committed.
     """
 
     def __init__(self, crossed: Path) -> None:
@@ -72,7 +72,7 @@ class Mortal:
 
 
 def live(config: Path, crossed: Path) -> None:
-    """Run the bot until it is killed or asked to end."""
+    """Run the bot until it is killed or gets SIGTERM, then exit the process."""
     settings, secrets = load(config, os.environ)
     set_up_log(settings.log, Redaction())
     app = App(settings, secrets, crash_point=Mortal(crossed))
@@ -86,7 +86,7 @@ def live(config: Path, crossed: Path) -> None:
 def warm_up(config: Path) -> None:
     """Import every module of the bot by running it once in a temporary folder.
 
-    Later lives share what this one computed, and their garbage collection leaves it alone.
+    Forked processes share its caches, which their garbage collection does not scan.
     """
     cache_certificates_and_keys()
     cache_routes()

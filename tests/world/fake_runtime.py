@@ -1,4 +1,4 @@
-"""A runtime in memory that meets the contract of `runtimes.base.Runtime`."""
+"""A runtime in memory that implements the protocol `runtimes.base.Runtime`."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,19 +66,19 @@ class FakeRuntime:
     def exits(
         self, name: str, code: int | None = 0, signal: int | None = None, lost: str = ""
     ) -> None:
-        """End a program; `lost` says what ended it, if it did not exit."""
+        """End a program; a non-empty `lost` is the reason why it ended without an exit status."""
         with self._lock:
             tail = self._screens[name]
             end = Exit(at=datetime.now(UTC), code=code, signal=signal, tail=tail, lost=lost)
             self._seen[name] = replace(self._seen[name], program=Probe.DEAD, exit=end)
 
     def prints(self, name: str, text: str) -> None:
-        """Make a program print."""
+        """Append text to a program's screen."""
         with self._lock:
             self._screens[name] += text
             self._seen[name] = replace(self._seen[name], output_at=datetime.now(UTC))
 
     def received(self, name: str) -> list[str]:
-        """The messages and keys sent to a running program, in order."""
+        """Return the messages and keys sent to a running program, in order."""
         with self._lock:
             return list(self._sent[name].values())

@@ -16,15 +16,15 @@ from bot.demo.github.webhooks import Delivery, Webhooks
 
 @dataclass(kw_only=True)
 class Fault:
-    """A fault of the next matching requests. A status of 0 cuts the connection."""
+    """A fault of the next `times` matching requests. An answer's status 0 cuts the connection."""
 
     method: str
     path: re.Pattern[str]
     times: int
-    answer: Answer | None = None
-    seconds: float = 0.0
-    after: bool = False  #: Only the response is lost: the request takes effect.
-    operation: str = ""
+    answer: Answer | None = None  #: The response; None: the normal one.
+    seconds: float = 0.0  #: The delay of the response.
+    after: bool = False  #: Whether the request takes effect, and only its response is replaced.
+    operation: str = ""  #: A text in the body of matching requests; empty: any body.
     lasts: bool = False  #: Every later API request gets the same response until limits are lifted.
 
 
@@ -48,7 +48,7 @@ class FaultyTraffic(Traffic):
             return sum(fault.times for fault in self._faults)
 
     def fault(self, request: Request) -> Fault | None:
-        """Return the fault of this request and count it."""
+        """Return the fault of this request, and count it as used; None if there is none."""
         with self.lock:
             fault = self._lasting if request.path.startswith("/api/") else None
             fault = fault or self._next(request)
@@ -68,13 +68,13 @@ class FaultyTraffic(Traffic):
         return None
 
     def leave(self, login: str, resource: str, remaining: int, seconds: int) -> None:
-        """Limit an account to so many requests or points for so many seconds."""
+        """Leave an account `remaining` requests or points of a rate limit for `seconds`."""
         with self.lock:
             used, ends = self.limits[resource] - remaining, int(time()) + seconds
             self.windows[login, resource] = Window(used=used, ends=ends)
 
     def lift(self) -> None:
-        """Lift every limit."""
+        """Remove every rate limit."""
         with self.lock:
             self._lasting = None
             self.windows.clear()
@@ -100,7 +100,7 @@ class FaultyGitHub(GitHubServer):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.traffic: FaultyTraffic = FaultyTraffic()
-        #: The kinds of writes of which one response was lost; None: none is lost.
+        #: The kinds of writes of which one response was lost; None: no response is lost.
         self.lost: set[str] | None = None
 
     def _new_webhooks(self) -> Webhooks:
@@ -108,7 +108,7 @@ class FaultyGitHub(GitHubServer):
         return self._faulty_webhooks
 
     def lose_next(self, count: int = 1) -> None:
-        """Lose the next webhooks; GitHub can redeliver them."""
+        """Lose the next `count` webhooks; GitHub can redeliver them."""
         with self.world.lock:
             self._faulty_webhooks.to_lose += count
 
@@ -125,7 +125,7 @@ class FaultyGitHub(GitHubServer):
     ) -> None:
         """Replace the response to the next matching requests.
 
-        A status of 0 cuts the connection. With `after`, the request takes effect.
+        A status of 0 cuts the connection. With `after`, the request takes effect nevertheless.
         `operation` is a text that must be in the body, to distinguish GraphQL documents.
         """
         answer = Answer(status=status, body=body, headers=dict(headers))
@@ -141,9 +141,9 @@ class FaultyGitHub(GitHubServer):
         )
 
     def limit_next(self, method: str, path_regex: str, seconds: int, status: int = 403) -> None:
-        """Apply a secondary rate limit from the next matching request on.
+        """Apply a secondary rate limit to all API requests from the next matching request on.
 
-        No limited request takes effect. `traffic.lift` ends the limit at once.
+        Limited requests have no effect. `traffic.lift` ends the limit at once.
         """
         body = {"message": "You have exceeded a secondary rate limit.", "status": str(status)}
         headers = {"Retry-After": str(seconds), "Content-Type": "application/json; charset=utf-8"}
@@ -152,7 +152,7 @@ class FaultyGitHub(GitHubServer):
         self.traffic.plan(Fault(method=method, path=path, times=1, answer=answer, lasts=True))
 
     def delay_next(self, method: str, path_regex: str, seconds: float, times: int = 1) -> None:
-        """Delay the responses to the next matching requests."""
+        """Delay the next `times` matching requests by `seconds`."""
         path = re.compile(path_regex)
         self.traffic.plan(Fault(method=method, path=path, times=times, seconds=seconds))
 
@@ -193,7 +193,7 @@ class FaultyGitHub(GitHubServer):
 
 
 def _kind_of_write(request: Request) -> str:
-    """Name what a request changes, without its numbers and commits; empty: nothing."""
+    """Return the kind of write of a request, without numbers and commits; empty: a read."""
     if request.path.endswith("graphql"):
         found = re.search(rb"mutation\b[^{]*{\s*(\w+)", request.body.replace(b"\\n", b" "))
         return found[1].decode() if found else ""

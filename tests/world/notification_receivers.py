@@ -1,4 +1,4 @@
-"""Receivers of notifications on this machine: HTTP and SMTP, which keep what they get."""
+"""Receivers of notifications on this machine, by HTTP and SMTP, which record what they receive."""
 
 import json
 import socketserver
@@ -17,7 +17,7 @@ class Request(Struct, frozen=True):
     """A request as it was received."""
 
     path: str
-    headers: dict[str, str]  #: Their names in lower case.
+    headers: dict[str, str]  #: The values by lower-case name.
     body: bytes
 
     @property
@@ -26,14 +26,14 @@ class Request(Struct, frozen=True):
 
 
 class HttpReceiver:
-    """Answers every request with a status."""
+    """Records requests, and responds to each with `status`."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.status = 200
-        self.headers: dict[str, str] = {}  #: Of its responses.
-        self.asked = Event()  #: A request has come.
-        self.answers = Event()  #: Requests are answered.
+        self.headers: dict[str, str] = {}  #: The headers of its responses.
+        self.asked = Event()  #: Set when a request has arrived.
+        self.answers = Event()  #: While it is not set, requests wait for their responses.
         self.answers.set()
         self.port = 0
 
@@ -42,7 +42,7 @@ class HttpReceiver:
         return f"http://127.0.0.1:{self.port}"
 
     def receive(self, request: Request) -> int:
-        """Keep a request, once requests are answered; returns the status of the response."""
+        """Wait for `answers`, record the request if its response is no error; return the status."""
         self.asked.set()
         self.answers.wait()
         status = self.status
@@ -53,7 +53,7 @@ class HttpReceiver:
 
 @contextmanager
 def http_receiver() -> Iterator[HttpReceiver]:
-    """Run a receiver of HTTP."""
+    """Run an HTTP receiver on a free port of 127.0.0.1."""
     receiver = HttpReceiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ def http_receiver() -> Iterator[HttpReceiver]:
 
 
 class SmtpReceiver:
-    """Takes mail, or refuses it."""
+    """Records mail, or refuses it while `refuses` is true."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -94,7 +94,7 @@ class SmtpReceiver:
 
 @contextmanager
 def smtp_receiver() -> Iterator[SmtpReceiver]:
-    """Run a receiver of mail, which accepts every password.
+    """Run an SMTP receiver on a free port of 127.0.0.1, which accepts every password.
 
     https://datatracker.ietf.org/doc/html/rfc5321
     """

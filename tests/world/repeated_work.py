@@ -1,4 +1,4 @@
-"""Caches what every bot of one process would repeat."""
+"""Caches results that every bot started in the same process would compute again."""
 
 import functools
 import ssl
@@ -8,13 +8,13 @@ import jwt.algorithms
 
 
 def cache_certificates_and_keys() -> None:
-    """Read them once: each takes as long as a test."""
+    """Load TLS certificates and private keys once: each load takes as long as a test."""
     _cache(ssl, "create_default_context")
     _cache(jwt.algorithms, "load_pem_private_key")
 
 
 def cache_routes() -> None:
-    """Read the signature of each route once: a bot builds new functions, but of the same code."""
+    """Parse the signature of each route once: bots create new functions from the same code."""
     from litestar.utils.signature import ParsedSignature
 
     read: Any = ParsedSignature.from_fn

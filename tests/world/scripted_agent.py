@@ -1,7 +1,7 @@
 """An agent in a real terminal that carries out the orders of a test.
 
 It carries out the lines of the file `orders` in its folder, one JSON object each, and writes every
-prompt and message it gets to the file `received`. Both files live as long as the session, so a new
+prompt and message it gets to the file `received`. All runs of a session share both files, so a new
 run continues after the last order that was carried out.
 """
 
@@ -58,9 +58,9 @@ def record(kind: str, text: str) -> None:
 
 
 def carry_out(known: int) -> int:
-    """Carry out new orders if there are more than `known` bytes of them; return how many there are.
+    """Carry out new orders if the size of `orders` is not `known`; return the size in bytes.
 
-    Looks at no more than the size otherwise, because it is called fifty times a second.
+    Otherwise it reads only the size, because it is called fifty times a second.
     """
     orders, done = FOLDER / "orders", FOLDER / "done"
     try:

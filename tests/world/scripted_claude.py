@@ -1,7 +1,7 @@
 """A stand-in for Claude Code that asks recorded questions and takes the same keys.
 
-It shows recorded screens of the real program, each until the key arrives that led to the next one;
-any other key ends it. Then it commits the first message of its conversation.
+It shows recorded screens of the real program, each until the key of `STEPS` arrives; any other key
+ends it with an error. Then it commits the first line of its conversation as `widgets.txt`.
 """
 
 import json

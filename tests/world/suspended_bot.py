@@ -1,10 +1,10 @@
-"""A bot that suspends itself while it holds work: during a reconciliation and during an action.
+"""A bot that suspends itself in the middle of work: during a reconciliation and an action.
 
     python -m tests.world.suspended_bot CONFIG FOLDER
 
-It stops at its first decision about SECOND and at its first action, creates the files `reconcile`
-and `action` in FOLDER, and continues once the file `gate` exists. Its steps are written to the
-file `steps`. Exits with 1 if another bot has taken its place.
+It waits at its decisions about the session SECOND and at its actions, creates the files `reconcile`
+and `action` in FOLDER, and continues once the file `gate` exists there. It appends each crash point
+to the file `steps`. Exits with 1 if the bot has lost its lease.
 """
 
 import os
@@ -28,7 +28,7 @@ SECOND = "widgets-2"
 
 
 class Gate:
-    """Where it is suspended."""
+    """Suspends the bot until the file `gate` exists."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""A receiver of OTLP over HTTP."""
+"""An HTTP receiver of traces in OTLP, the protocol of OpenTelemetry."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ class Span(Struct, frozen=True):
     name: str
     trace: bytes
     id: bytes
-    parent: bytes  #: Empty: it is the first one of its trace.
-    status: str  #: What it says of an error.
+    parent: bytes  #: The id of its parent; empty: it is the first span of its trace.
+    status: str  #: The message of its error status; empty: no error.
     attributes: dict[str, str]
 
 
@@ -26,13 +26,13 @@ class TraceReceiver:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.raw = b""
-        self.asked = Event()  #: A request has come.
-        self.answers = Event()  #: Requests are answered.
+        self.asked = Event()  #: Set when a request has arrived.
+        self.answers = Event()  #: While it is not set, requests wait for their responses.
         self.answers.set()
         self.url = ""
 
     def path_to(self, span: Span) -> list[Span]:
-        """The spans of its trace from the first one to it."""
+        """Return the path to a span in its trace: the first span, ..., its parent, the span."""
         by_id = {one.id: one for one in self.spans}
         path = [span]
         while parent := by_id.get(path[0].parent):
@@ -59,7 +59,7 @@ class TraceReceiver:
 
 @contextmanager
 def trace_receiver() -> Iterator[TraceReceiver]:
-    """Run a receiver."""
+    """Run a receiver on a free port of 127.0.0.1."""
     receiver = TraceReceiver()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Waits for conditions, never for time."""
+"""Waits for a condition instead of a fixed time."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ PATIENCE = 60.0
 
 
 def eventually(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-    """Return the first true value of `condition`; fail with `what` and the last value otherwise."""
+    """Return the first true value of `condition`. Raises `AssertionError` after `seconds`."""
     pause, deadline = 0.01, time.monotonic() + seconds
     while True:
         value = condition()
@@ -20,4 +20,4 @@ def eventually(condition: Callable[[], T | None], what: str, seconds: float = PA
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: still {value!r} after {seconds:g} s")
         time.sleep(pause)
-        pause = min(pause * 1.1, 0.05)  # A condition that takes longer is asked less often.
+        pause = min(pause * 1.1, 0.05)  # Poll less often the longer it takes.

@@ -1,4 +1,4 @@
-"""The language of stories: a GitHub, people, a bot, and scripted agents."""
+"""The steps of story tests: a stand-in for GitHub, people, a bot, and scripted agents."""
 
 import json
 import re
@@ -87,7 +87,7 @@ _POLICY: Mapping[str, object] = {
 
 
 class World:
-    """The environment of a story. Closing it removes everything."""
+    """The environment of a story test. Closing it stops the bot and all agents."""
 
     def __init__(self, folder: Path, github: FaultyGitHub) -> None:
         self.folder = folder
@@ -108,8 +108,8 @@ class World:
         self.app: App | None = None
         self.app_id = ""
         self.project = ""  #: Further lines of the project's table in the configuration.
-        self.installation = ""  #: Those about the App's installations.
-        self.notifiers = ""  #: The tables of notifiers.
+        self.installation = ""  #: The lines of the table `[installation]` in the configuration.
+        self.notifiers = ""  #: The tables of notifiers in the configuration.
 
     # -- the bot
 
@@ -137,7 +137,7 @@ class World:
         session_mb: int = 0,
         events: str = "webhooks",
     ) -> Settings:
-        """Write the configuration; `policy` overrides the short thresholds that all stories use."""
+        """Write and load the configuration; `policy` overrides the thresholds of `_POLICY`."""
         path = self.folder / "mergewright.toml"
         lines = {**_POLICY, **policy}
         path.write_text(
@@ -174,7 +174,7 @@ class World:
         session_mb: int = 0,
         events: str = "webhooks",
     ) -> App:
-        """Start a bot in this process."""
+        """Start a bot in this process, and wait until it is the leader."""
         settings = self.settings(policy, resync_seconds, sessions, session_mb, events)
         self.app = App(settings, self.secrets, clock=self.clock)
         self.app.start()
@@ -213,7 +213,7 @@ class World:
         return issue
 
     def agent_opens_a_pull_request(self, **policy: object) -> "IssueStory":
-        """Do that and wait until the agent's first commit has a pull request."""
+        """Do as `agent_starts`, and wait until the agent's first commit has a pull request."""
         issue = self.agent_starts(**policy)
         issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
         assert issue.pull
@@ -246,7 +246,7 @@ class IssueStory:
         return self.world.store.sessions.get(self.id)
 
     def becomes(self, status: str) -> Session:
-        """Wait until the session has this status."""
+        """Wait until the session has this status, and return the session."""
 
         def there() -> Session | None:
             session = self.session
@@ -275,12 +275,12 @@ class IssueStory:
         return PullStory(self.world, eventually(opened, f"{self.id} has a pull request"))
 
     def comments_by(self, by: str = BOT) -> list[str]:
-        """The comments of one person on the issue."""
+        """Return the texts of one account's comments on the issue."""
         return [c.body for c in self.issue.comments if c.user.login == by]
 
 
 class AgentStory:
-    """The scripted agent of a session: what it does and what it received."""
+    """The scripted agent of a session: gives it orders, and reads what it received."""
 
     def __init__(self, story: IssueStory) -> None:
         self._story = story
@@ -326,14 +326,14 @@ class AgentStory:
 
     @property
     def received(self) -> list[dict[str, Any]]:
-        """Every prompt and message it received, in order."""
+        """The prompts and messages that it received, in order, as JSON objects."""
         path = self._folder / "received"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         # The last line may be incomplete.
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def receives(self, text: str, seconds: float = PATIENCE) -> dict[str, Any]:
-        """Wait until it receives something that contains `text`."""
+        """Wait until it receives a prompt or message that contains `text`; return that."""
 
         def found() -> dict[str, Any] | None:
             return next((entry for entry in self.received if text in entry["text"]), None)
@@ -341,11 +341,11 @@ class AgentStory:
         return eventually(found, f"the agent of {self._story.id} receives {text!r}", seconds)
 
     def starts(self) -> dict[str, Any]:
-        """Wait for its first prompt."""
+        """Wait for its first prompt, and return it."""
         return eventually(lambda: self.received, f"the agent of {self._story.id} starts")[0]
 
     def resumes(self) -> dict[str, Any]:
-        """Wait for the prompt of a run that resumes a stopped one."""
+        """Wait for the prompt of a run that resumes a stopped one, and return it."""
         return self.receives("was stopped before you finished")
 
 
@@ -365,7 +365,7 @@ class PullStory:
         return self
 
     def moves_from(self, head: str, seconds: float = PATIENCE) -> str:
-        """Wait until the head is another commit."""
+        """Wait until the head is another commit than `head`, and return it."""
         return eventually(
             lambda: self.pull.head if self.pull.head != head else "", "a new head", seconds
         )
@@ -375,7 +375,7 @@ class PullStory:
         return self
 
     def has_comment(self, text: str, seconds: float = PATIENCE) -> "PullStory":
-        """Wait until the bot has posted something that contains `text`."""
+        """Wait until the bot has posted a comment that contains `text`."""
         eventually(
             lambda: any(text in posted for posted in self.comments_by()),
             f"a comment with {text!r}",
@@ -390,6 +390,6 @@ class PullStory:
         return self
 
     def comments_by(self, by: str = BOT) -> list[str]:
-        """The comments of one person on it, review threads included."""
+        """Return the texts of one account's comments on the pull request and in its threads."""
         comments = [*self.pull.comments, *(c for t in self.pull.threads for c in t.comments)]
         return [c.body for c in comments if c.user.login == by]
