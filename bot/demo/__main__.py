@@ -224,10 +224,7 @@ def _end_everything(bot: BotProcess) -> None:
 
 
 def main() -> int:
-    """Run the demo once, or with `--kill-random` until all kills have happened.
-
-    Returns the exit code, 0 if each run merged the pull request and left nothing behind.
-    """
+    """Run the demo once, or until all kills of `--kill-random` happened; return the exit code."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
     parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")

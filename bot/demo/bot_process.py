@@ -82,9 +82,9 @@ def configuration(
     """Return the configuration of a bot with data in `folder`; port 0 is one that is free now.
 
     `agent_log` is the file in which scripted agents log what they receive; None: one in the spool
-    of each run, as isolated ones need it. `agent_types` has
-    further tables; `sessions` may run at the same time; a bot without an `app_id` has a token;
-    `thresholds` has `[policy]` and `[timing]`.
+    of each run, which isolated agents need. `agent_types` has the tables of further agent types.
+    `sessions` is the number of slots. A bot without an `app_id` uses a token. `thresholds` has the
+    tables `[policy]` and `[timing]`.
     """
     config = _CONFIG.format(
         port=port or free_port(),

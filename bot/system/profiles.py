@@ -117,7 +117,7 @@ def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str,
 
 
 def _least_strict(default: str, profiles: Mapping[str, ProfileSettings]) -> str:
-    """The least strict permission mode that profiles allow; `default` where none names one."""
+    """Return the least strict permission mode that profiles allow; `default` if none has one."""
     modes = [one.permission_mode for one in profiles.values() if one.permission_mode]
     return _stricter(*modes) if modes else default
 

@@ -92,7 +92,7 @@ class CheckRun(Thing):
         self.update(status="completed", conclusion=conclusion)
 
     def write_log(self, log: str) -> None:
-        """Store its log where GitHub would."""
+        """Store a run's log where GitHub would: as the log of a job, else in the output."""
         if log and self.is_job:
             self.log = log
         elif log:

@@ -161,7 +161,7 @@ class Git:
         return next(self.log(sha, "--no-walk"))
 
     def log(self, *revisions: str) -> Iterator[CommitInfo]:
-        """Commits, newest first; takes what `git log` takes."""
+        """Return commits, newest first; takes the arguments of `git log`."""
         form = "%x1e%H%x1f%T%x1f%P%x1f%an%x1f%ae%x1f%aI%x1f%cn%x1f%ce%x1f%cI%x1f%B"
         for record in self.run("log", f"--format={form}", *revisions).split("\x1e")[1:]:
             sha, tree, parents, an, ae, at, cn, ce, ct, message = record.split("\x1f", 9)
@@ -184,19 +184,19 @@ class Git:
         return int(self.run("rev-list", "--count", f"{base}..{head}"))
 
     def changed(self, old: str, new: str) -> dict[str, str]:
-        """Paths that differ between two commits, each with git's letter (A, M, D, ...)."""
+        """Return paths that differ between two commits, with git's status letter (A, M, D, ...)."""
         lines = self.run("diff", "--name-status", "--no-renames", old, new).splitlines()
         return {path: letter for letter, path in (line.split("\t", 1) for line in lines)}
 
     def diffstat(self, base: str, head: str) -> tuple[int, int, int]:
-        """Added lines, removed lines and changed files of a pull request."""
+        """Return the numbers of added lines, removed lines and changed files of a pull request."""
         lines = self.run("diff", "--numstat", f"{base}...{head}").splitlines()
         counts = [line.split("\t")[:2] for line in lines]
         added, removed = (sum(int(c[i]) for c in counts if c[i] != "-") for i in (0, 1))
         return added, removed, len(lines)
 
     def hunk(self, base: str, head: str, path: str, line: int) -> str:
-        """The hunk of a pull request's diff up to `line` of the new file; empty: not in it."""
+        """Return the diff's hunk up to `line` of the new file; empty: no hunk has that line."""
         diff = self.run("diff", f"{base}...{head}", "--", path)
         kept: list[str] = []
         at = 0

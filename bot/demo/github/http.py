@@ -161,7 +161,7 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """One page of a list; `under` names the member that holds it beside `total_count`."""
+        """Return one page of a list; `under` is its member's name beside `total_count`."""
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)
         number = self._positive("page", 1)

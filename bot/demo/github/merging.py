@@ -37,7 +37,7 @@ def behind(pull: Proposal) -> bool:
 
 
 def unmet(pull: Proposal) -> list[str]:
-    """The unmet requirements of the base branch's protection, worded as GitHub's merge errors."""
+    """Return the base branch's unmet protection rules, worded as GitHub's merge errors."""
     rules = pull.protection
     if rules is None:
         return []

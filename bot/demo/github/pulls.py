@@ -36,7 +36,7 @@ class Pull(Proposal):
     @property
     @locked
     def mergeable(self) -> bool | None:
-        """Whether git can merge it; None for one that is not open."""
+        """Whether git can merge the pull request; None if it is not open."""
         return merging.mergeable(self) if self.state == "open" else None
 
     @property
@@ -117,7 +117,7 @@ class Pull(Proposal):
     def merge(
         self, by: str, method: str = "merge", title: str | None = None, message: str | None = None
     ) -> str:
-        """Merge it and return the merge commit. Raises `merging.Refused`."""
+        """Merge the pull request and return the merge commit. Raises `merging.Refused`."""
         merging.check(self, method)
         try:
             sha = merging.merge_commit(self, by, method, title, message)
@@ -159,7 +159,7 @@ class Pull(Proposal):
 
     @locked
     def enqueue(self, by: str) -> None:
-        """Add it to the merge queue, which tests it on its base. Raises `merging.Refused`."""
+        """Add the pull request to the merge queue, which tests it. Raises `merging.Refused`."""
         if self.queued:
             raise merging.Refused("Pull request is already in the queue")
         self.queued = merging.queue_commit(self, by)
@@ -178,7 +178,7 @@ class Pull(Proposal):
 
     @locked
     def queue_merges(self) -> str:
-        """Merge it, because the queue's checks have passed."""
+        """Merge the pull request, because the queue's checks have passed."""
         by, sha = "github-merge-queue[bot]", self.queued
         self._leave_queue("merged", by)
         self.publish("dequeued", by, reason="MERGE")
@@ -189,7 +189,7 @@ class Pull(Proposal):
 
     @locked
     def queue_puts_out(self, reason: str, by: str = "github-merge-queue[bot]") -> None:
-        """Remove it from the queue unmerged; the reason is `failed_checks`, `manual`, ..."""
+        """Remove it from the merge queue unmerged; reasons: `failed_checks`, `manual`, ..."""
         tried = self.queued
         self._leave_queue("dequeued", by)
         self.happened("removed_from_merge_queue", by, commit_id=tried, state_reason=reason)

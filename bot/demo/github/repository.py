@@ -17,7 +17,7 @@ class Forge(Hosting):
     def __init__(self) -> None:
         super().__init__()
         self.repositories: dict[str, Repository] = {}
-        self.moved: dict[str, Repository] = {}  #: By the names they had before.
+        self.moved: dict[str, Repository] = {}  #: Renamed repositories by earlier name.
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -91,7 +91,7 @@ class Repository(CheckedRepository):
 
     @locked
     def fork(self, login: str) -> "Repository":
-        """Fork it into another account."""
+        """Fork the repository into another account."""
         owner = self.world.account(login)
         git = Git(self.git.path.parent.parent / login / self.git.path.name)
         git.init_from(self.git.path)
@@ -112,7 +112,7 @@ class Repository(CheckedRepository):
 
     @locked
     def rename(self, name: str, by: str) -> None:
-        """Rename it. The old name redirects until another repository takes it."""
+        """Rename the repository. The old name redirects until another repository has that name."""
         before, known = self.full_name, self.world.repositories
         changes = {"repository": {"name": {"from": self.name}}}
         self.world.moved[before.lower()] = known.pop(before.lower())

@@ -175,7 +175,7 @@ class Proposal(Issue):
 
     @property
     def review_decision(self) -> str | None:
-        """None if the base branch requires no review."""
+        """GitHub's review decision; None if the base branch requires no review."""
         wanted = self.protection.required_reviews if self.protection else 0
         if not wanted:
             return None

@@ -147,7 +147,7 @@ class Webhooks:
         self._tell(app, next(iter(self.world.repositories.values())), "installation", action)
 
     def tell_of(self, app: App, repo: Repository, action: str) -> None:
-        """Send an App that a repository was `added` to its installation, or `removed`."""
+        """Send an App the event that a repository was `added` to its installation, or `removed`."""
         short = {"id": repo.id, "node_id": repo.node_id, "name": repo.name}
         short |= {"full_name": repo.full_name, "private": repo.private}
         lists = {

@@ -14,7 +14,7 @@ from bot.demo.github.git import Signature
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Thing:
-    """Anything with an id: a number, and a node id for GraphQL."""
+    """An object with ids: a number for REST, and a node id for GraphQL."""
 
     id: int
     node_id: str
@@ -157,7 +157,7 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.token_lasts = timedelta(hours=1)  #: How long an installation token is valid.
         self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
-        self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
+        self.nodes: dict[str, Any] = {}  #: All objects, by node id.
         self._ids = count(1_000_001)
         self.web_flow = self.account("web-flow")
 

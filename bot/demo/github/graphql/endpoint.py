@@ -155,7 +155,7 @@ def _read(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
 
 
 def _named(operation: OperationDefinitionNode) -> str:
-    """`mutation addComment`: the kind of an operation and its top fields."""
+    """Return the kind of an operation and its top fields, e.g. `mutation addComment`."""
     fields = [
         chosen.name.value
         for chosen in operation.selection_set.selections

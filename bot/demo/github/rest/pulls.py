@@ -60,7 +60,7 @@ def _create(request: Request) -> Answer:
 
 
 def _source(head: str, repo: Repository) -> tuple[Repository, str]:
-    """The repository and branch that a `head` names: `branch`, or `owner:branch` of a fork."""
+    """Return the repository and branch of a `head`: `branch`, or `owner:branch` of a fork."""
     login, _, branch = head.rpartition(":")
     if login in ("", repo.owner.login):
         return repo, branch
