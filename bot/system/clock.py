@@ -75,10 +75,7 @@ class SteadyClock:
                 self._ends = []
 
     def look(self) -> timedelta:
-        """Read the machine's clock; return how far it has jumped since the last call.
-
-        Call it regularly. Returns zero for less than 5 seconds; a jump back is negative.
-        """
+        """Read the machine's clock, regularly; return its jump since, 0 if below 5 seconds."""
         with self._lock:
             machine = self._machine()
             before, ahead = self._eras[-1].ahead, machine - self()

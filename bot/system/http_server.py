@@ -263,10 +263,7 @@ class HttpServer:
         )
 
     def start(self) -> None:
-        """Start serving and wait until requests are answered.
-
-        Raises `RuntimeError` if the server does not start within 30 seconds.
-        """
+        """Start serving and wait until it does; raise `RuntimeError` after 30 seconds."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS

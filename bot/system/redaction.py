@@ -32,8 +32,7 @@ class Redaction:
     def __init__(self, secrets: Iterable[str] = (), *, common_forms: bool = False) -> None:
         """Prepare to take out `secrets` of at least 6 characters, and all GitHub tokens.
 
-        `common_forms`: for output that leaves the machine; also takes out the secrets in Base64,
-        and texts in the form of other services' tokens and keys.
+        `common_forms`, for what leaves the machine: also their Base64, and other tokens and keys.
         """
         # Longest first, so that a secret that contains another one is replaced as a whole.
         self._known = known_secrets(secrets, _SHORTEST, in_base64=common_forms)
