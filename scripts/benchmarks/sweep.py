@@ -27,8 +27,8 @@ def run() -> dict[str, Figure]:
             for panes in PANES:
                 _open_panes(tmux, made, panes)
                 made = panes
-                refresh_budget, calls = _measure(runtime, raw)
-                look, call = median(refresh_budget), median(calls)
+                looks, calls = _measure(runtime, raw)
+                look, call = median(looks), median(calls)
                 ratio = look / call
                 figures[f"sweep.{panes}.look"] = Figure(value=look * 1000, unit="ms")
                 figures[f"sweep.{panes}.raw"] = Figure(value=call * 1000, unit="ms")
@@ -54,7 +54,7 @@ def _open_panes(tmux: list[str], have: int, want: int) -> None:
 
 
 def _measure(runtime: Tmux, raw: list[str]) -> tuple[list[float], list[float]]:
-    refresh_budget: list[float] = []
+    looks: list[float] = []
     calls: list[float] = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
@@ -62,5 +62,5 @@ def _measure(runtime: Tmux, raw: list[str]) -> tuple[list[float], list[float]]:
         between = time.perf_counter()
         runtime.look()
         calls.append(between - begun)
-        refresh_budget.append(time.perf_counter() - between)
-    return refresh_budget, calls
+        looks.append(time.perf_counter() - between)
+    return looks, calls
