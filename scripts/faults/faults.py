@@ -51,6 +51,7 @@ _FEW_REQUESTS = 25
 _AHEAD_SECONDS = (120.0, 240.0)
 #: The bot ends orphans of a supervisor within two sweeps, which are late on a busy machine.
 _ORPHAN_SECONDS = 30.0
+_EXIT_SECONDS = 120.0
 
 
 def kills(lives: Lives, dice: random.Random, over: threading.Event) -> None:
@@ -192,7 +193,7 @@ def damage(lives: Lives, dice: random.Random, over: threading.Event) -> None:
         bot.start()
         if harmless:
             continue
-        if (code := bot.wait(30.0)) != StoreDamaged.EXIT_CODE:
+        if (code := bot.wait(_EXIT_SECONDS)) != StoreDamaged.EXIT_CODE:
             lives.violations_seen.append(f"the bot exits with {code} on a damaged database")
         bot.kill()
         for path in database.parent.glob(f"{database.name}*"):
