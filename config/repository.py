@@ -37,7 +37,7 @@ class FileProblem(NamedTuple):
 
 
 class RepositoryError(Exception):
-    """The file is invalid, for the reasons in `problems`."""
+    """A repository's own policy file is invalid, for the reasons in `problems`."""
 
     def __init__(self, problems: list[FileProblem]) -> None:
         super().__init__("\n".join(f"{PATH}, line {one.line}: {one.says}" for one in problems))

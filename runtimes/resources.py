@@ -32,7 +32,10 @@ def resources_of(run: Path) -> Resources | None:
 
 
 def _of_container(file: Path) -> Resources | None:
-    """See https://docs.docker.com/reference/api/engine/version/v1.41/ (ContainerStats)."""
+    """Return what a run's container uses, by its `container.json`; None: unknown.
+
+    See https://docs.docker.com/reference/api/engine/version/v1.41/ (ContainerStats).
+    """
     try:
         spec = msgspec.json.decode(read_bytes(file))
         engine, once = Engine(spec["engine"], _SECONDS), "stream=0&one-shot=1"

@@ -222,7 +222,7 @@ class Tmux:
         return end
 
     def _lost(self, name: str) -> Seen | None:
-        """The probe of a run without a terminal: the server was killed, or the session closed."""
+        """The probe of a run whose tmux server or session is gone; None: it was never started."""
         if not supervised.started(self._runs / name):
             return None
         end = self._record(name)

@@ -42,7 +42,7 @@ def back_up(store: Store, paths: Paths, file: Path) -> None:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add a file as long as it is when it is opened: a running agent's grows."""
+    """Add a file, cut to its size at opening, because a running agent's transcript grows."""
     if path.suffix == ".new" or not path.is_file():
         return
     with path.open("rb") as source:

@@ -99,7 +99,10 @@ class AgentHealth(Struct, frozen=True, kw_only=True):
 
 
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
-    """Return the cases of an agent or agent type, one per key. Raises `CliError` if unknown."""
+    """Return a case for each agent type, and one for each project whose own model key counts.
+
+    `name`: an agent or an agent type. Raises `CliError` if it is neither.
+    """
     agent, found = name if name in settings.agents else "", []
     for kind in context.types_of(settings, name):
         found.append(AgentCase(type=kind, agent=agent))

@@ -1,4 +1,4 @@
-"""Defines the read-only commands about sessions."""
+"""Defines the commands that show sessions, wait for them or open their terminals."""
 
 import os
 import sys

@@ -165,7 +165,7 @@ def play(
 
 
 def _sign_in(bot: BotProcess) -> str:
-    """Return the button that opens the bot's page, signed in as by its own form."""
+    """Return the HTML of a button that opens the bot's page and signs in with its token."""
     return (
         f'<form method="post" action="{bot.url}login" target="mergewright">'
         f'<input type="hidden" name="token" value="{bot.page_token}">'

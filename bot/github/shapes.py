@@ -30,7 +30,7 @@ class OfPull(GraphQLShape, Generic[T], frozen=True):
 
 
 class AtObject(GraphQLShape, Generic[T], frozen=True):
-    """A repository with the one Git object that was queried; null: it does not exist."""
+    """A repository with the one Git object that was queried; null if there is no such object."""
 
     object: T | None
 

@@ -220,10 +220,10 @@ class CachedResponse(NamedTuple):
 
 
 class EtagCache:
-    """Caches responses by URL. Thread-safe.
+    """Caches responses by URL, in memory. Thread-safe.
 
     A response is cached only after the caller has recorded its effects. If it were cached earlier,
-    a crash in between would lose it, because GitHub would answer "not modified" next time.
+    a failure of the caller would lose them, because GitHub would answer "not modified" next time.
     """
 
     def __init__(self) -> None:

@@ -142,7 +142,7 @@ class ForwardedRequest:
             pass
 
     def release(self) -> None:
-        """Free the request body in the memory limit. Idempotent."""
+        """Stop counting the buffered request body against the memory limit. Idempotent."""
         self._memory.release(self.token, self._held)
         self._held = 0
 

@@ -58,7 +58,7 @@ class Sender(Protocol):
         """
 
     def address(self) -> tuple[str, int] | None:
-        """Return the receiver's host and port, for a test; None if the URL has no host.
+        """Return the receiver's host and port, to try to connect; None if the URL has no host.
 
         Raises `NotSent` if the URL cannot be used.
         """

@@ -37,7 +37,7 @@ class PullSummary(Struct, frozen=True, kw_only=True):
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """What the agent reports about itself."""
+    """What the agent says, what its activity was read from, and what all its runs used."""
 
     summary: str
     evidence: Annotated[str, Meta(description="What its activity was read from.")]

@@ -114,7 +114,7 @@ class OutboxTable(StoreTable):
         return list(skip_corrupt(_inherited, self._all(_INHERITED)))
 
     def forget_inherited(self, former: str) -> None:
-        """Delete the inherited actions of a former leader whose process has ended."""
+        """Delete the list of the actions that were due when this former leader was replaced."""
         self._execute(_FORGET, (former,))
 
     def ends_program(self, session: str) -> bool:

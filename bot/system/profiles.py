@@ -111,7 +111,10 @@ class PermissionModes:
 
 
 def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str, ProfileSettings]:
-    """Return the profiles that apply to an agent type in a project with a profile, by name."""
+    """Return the profiles of an agent type and of its project, by name.
+
+    `of_project`: the name of the project's profile; empty: it has none.
+    """
     names = (of_project, settings.agent_types[agent_type].profile)
     return {name: settings.profiles[name] for name in names if name}
 

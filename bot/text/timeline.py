@@ -115,7 +115,7 @@ _NEWS: Final[Mapping[str, str]] = {
 
 
 def observed_line(line: str) -> Line:
-    """Return the sentence for an observed line; the line itself if no pattern matches it."""
+    """Return the sentence for a line that an observer recorded; the line itself if none fits."""
     for pattern, said in _OBSERVED:
         if match := pattern.fullmatch(line):
             groups = [group or "" for group in match.groups()]

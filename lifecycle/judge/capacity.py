@@ -199,10 +199,11 @@ def _why(group: _Group, caps: Caps) -> str:
 
 
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
-    """Return the groups in which the first session in the queue reserves its free place.
+    """Return the groups in which the first session that has to wait reserves a free place.
 
-    No place is reserved in a group if every session of a full group is in it too: such a session
-    frees a place in both, and the reserved one would stay unused.
+    `groups`: its own; `full`: those without a free place; `busy`: those of each session with a
+    slot. A group is left out if every session in a full group is in it too: when one of these
+    ends, both groups have a place, and the reserved one would stay unused.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

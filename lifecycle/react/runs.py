@@ -1,4 +1,4 @@
-"""Starts, restarts, stops and releases the agent's program."""
+"""Starts, restarts and stops the agent's program, and removes its workspace at the end."""
 
 from typing import Final
 
@@ -65,9 +65,10 @@ def resume(judged: Judged) -> Wanted:
 
 
 def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
-    """Return the start of a run of the same agent, which resumes its conversation, or of another.
+    """Return the action that starts a run of the requested agent, or else of the same one.
 
-    `asked`: the key of the command that asks for it; empty: no command does.
+    The same agent resumes its conversation. `asked`: the key of the command that asks for the run;
+    empty: none does.
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1

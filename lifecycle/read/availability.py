@@ -83,8 +83,8 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
 def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | None:
     """Return until when this run's receipt of a message is awaited; None if none is awaited.
 
-    The wait for a late receipt ends `Policy.recent_activity_seconds` after its time, even while the
-    agent cannot be probed, so that no wait is endless.
+    The wait ends `Policy.recent_activity_seconds` after the last time by which a receipt was
+    expected (`Sent.until`), even while the agent cannot be probed, so that no wait is endless.
     """
     sent = (one for key, one in facts.sent.items() if key.run == facts.run and not one.missing)
     until = max((one.until for one in sent), default=None)

@@ -215,9 +215,10 @@ class SessionView(CommandQueries):
 
     @property
     def rerunnable_checks(self) -> list[Check]:
-        """The flaky and cancelled checks, if no other check failed; a rerun may pass.
+        """The flaky and cancelled checks, which may pass in a rerun.
 
-        Empty if the merge queue's own checks failed: the queue does not retry that commit.
+        Empty if a check failed that is not flaky and passes on the base branch, and if the merge
+        queue's own checks failed: the queue does not retry that commit.
         """
         failed = self.checks_to_fix
         in_queue = self.dequeued is not None and self.dequeued.checks

@@ -215,7 +215,7 @@ class OpenCodeMessageReader:
     def _from_tool(
         self, part: OpenCodePart, name: str, at: datetime, over: bool
     ) -> Iterator[Message]:
-        """Yield the call as soon as it is recorded, and the result once the tool has returned."""
+        """Yield the call once, and the result when the tool has returned or its message is over."""
         state, span = part.state, part.state.time
         began = to_datetime(span.start) if span.start else at
         if self._called != name:
