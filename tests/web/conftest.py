@@ -18,6 +18,7 @@ from bot.show.changes import BranchDiff, NoChanges
 from bot.show.run_log import LogPage
 from bot.show.terminal import Terminal
 from bot.store import NewSession, Observation, SessionDecision, Store
+from bot.system import metrics
 from bot.system.http_server import HttpServer
 from bot.web.access import COOKIE, Access
 from bot.web.app import build
@@ -50,6 +51,14 @@ SETTINGS = Settings(
 LIMITS = WebhookLimits(unverified_bytes=30_000_000, body_seconds=5.0)
 
 
+def forget_metrics() -> None:
+    """Forget the workers and rate limits of earlier tests in this process."""
+    gauges = (metrics._REMAINING, metrics._LIMIT, metrics._RUNS, metrics._FAILURES)
+    for metric in (*gauges, metrics._SUCCESS):
+        metric.clear()
+    metrics._failed_at.clear()
+
+
 class Site:
     """One running web server."""
 
@@ -61,6 +70,7 @@ class Site:
         limits: WebhookLimits = LIMITS,
         public_url: str = "",
     ) -> None:
+        forget_metrics()
         self.store = Store(folder / "store.db")
         self.inbox = Inbox(self.store, frozenset({"acme/widgets"}), lambda: None)
         self.health = Health(scheduler=True)
@@ -122,6 +132,7 @@ class Site:
                 connection.execute(f"DELETE FROM {table}")
 
         self.store.db.write(work)
+        forget_metrics()
         self.health = Health(scheduler=True)
         self.log = self.screen = ""
         self.changes = self.resources = None

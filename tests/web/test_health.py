@@ -14,15 +14,6 @@ from lifecycle.model.status import Reason
 from tests.web.conftest import Site
 
 
-@pytest.fixture(autouse=True)
-def forgetful() -> None:
-    """Forget the workers and rate limits of other tests in this process."""
-    gauges = (metrics._REMAINING, metrics._LIMIT, metrics._RUNS, metrics._FAILURES)
-    for metric in (*gauges, metrics._SUCCESS):
-        metric.clear()
-    metrics._failed_at.clear()
-
-
 def words(site: Site, path: str = "/health") -> str:
     return " ".join(re.sub("<[^>]+>", " ", site.seen(path).text).split())
 
