@@ -55,8 +55,9 @@ class Secrets(Struct, frozen=True, kw_only=True):
 
     token: str = ""
     webhook_secret: str = ""
-    webhook_secret_previous: str = ""  #: Still accepted while `webhook_secret` is replaced.
-    private_key: str = ""  #: The GitHub App's.
+    webhook_secret_previous: str = ""  #: Still accepted during rotation.
+    private_key: str = ""
+    private_key_source: str = ""  #: The setting or variable, and the file, for errors about it.
     page_token: str = ""
     model_keys: Mapping[str, str] = {}  #: By environment variable.
     notifiers: Mapping[str, str] = {}  #: URLs and signing secrets, by environment variable.
@@ -81,11 +82,16 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     notifiers = {
         name: found for name in settings.notifier_variables if (found := secret(name, environ))
     }
-    key_file = settings.github.private_key_file
-    if key_file and not secrets["private_key"]:
-        secrets["private_key"] = _read(path.parent / key_file, "github.private-key-file")
+    source, named = VARIABLES["private_key"], settings.github.private_key_file
+    key_file, where = secret_file(source, environ)
+    if named and not secrets["private_key"]:
+        key_file, where = path.parent / named, "github.private-key-file"
+        secrets["private_key"] = _read(key_file, where)
+    if key_file:
+        source = f"{where}: {key_file}"
     if any(map(str.isspace, secrets["token"])):
         raise ConfigError(f"{VARIABLES['token']}: contains whitespace; copy the token alone")
+    secrets["private_key_source"] = source
     return settings, Secrets(**secrets, model_keys=keys, notifiers=notifiers)
 
 
@@ -287,7 +293,7 @@ def _read(path: Path, where: str) -> str:
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: {path} is not UTF-8 text") from None
     if not text:
-        raise ConfigError(f"{where}: {path} is empty")
+        raise ConfigError(f"{where}: {path} is empty; write the secret into it")
     return text
 
 

@@ -18,13 +18,15 @@ from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, Severity, fail, ok, warn
 from bot.cli.options import CliError
 from bot.cli.screens import report, table
+from bot.github.auth import key_fault
 from bot.setup.files import SECRETS
 from bot.store import StoreFailure, check_whole
 from bot.system.isolation import isolation_of, limits_of, problems, unisolated
 from bot.system.locations import Paths
 from bot.text.prompts import PromptError, Prompts
-from config.load import VARIABLES, secret_file
+from config.load import VARIABLES, missing, secret_file
 from config.settings import Settings
+from runtimes.agents import AGENTS
 from runtimes.isolation import ISOLATIONS
 
 _SHORT_SECRET = 16
@@ -79,6 +81,28 @@ def not_installed(installed: Installation) -> list[str]:
     ]
 
 
+def refusals(installed: Installation) -> list[str]:
+    """Return why the server refuses a configuration, each with its remedy."""
+    return [*missing(installed.settings, installed.secrets), *_invalid(installed)]
+
+
+def _invalid(installed: Installation) -> Iterator[str]:
+    """Yield a problem for each setting whose file or value cannot be used."""
+    settings, secrets = installed.settings, installed.secrets
+    if settings.github.app_id and secrets.private_key and (fault := key_fault(secrets.private_key)):
+        yield (
+            f"{secrets.private_key_source}: not the private key of a GitHub App: {fault}; generate"
+            " a private key in the App's settings on GitHub and use its .pem file"
+        )
+    for name, kind in settings.agent_types.items():
+        if not kind.command and not AGENTS[kind.program].program:
+            yield (
+                f"agent-types.{name}.command: missing, and {kind.program} has no usual one; set it"
+                ' to the program and its arguments, such as command = ["my-agent", "--fast"]'
+            )
+    yield from invalid_prompts(settings)
+
+
 def invalid_prompts(settings: Settings) -> Iterator[str]:
     """Yield a problem for each setting whose folder of prompts cannot be used."""
     places = {"server.prompts": settings.prompts}
@@ -115,7 +139,7 @@ def configuration(installed: Installation) -> CheckResult:
     patterns = ", ".join(settings.installation.repositories)
     if not settings.projects and not patterns:
         return fail("no project", "add [projects.NAME] with a repository")
-    if invalid := list(invalid_prompts(settings)):
+    if invalid := list(_invalid(installed)):
         remedy = "`mergewright serve` refuses this configuration until it is fixed"
         return fail("; ".join(invalid), remedy)
     also = f"; also those of the App's installations that match {patterns}" if patterns else ""

@@ -78,12 +78,11 @@ def serve(
 ) -> None:
     """Run the server: webhooks, the page and the sessions."""
     from bot.cli import context
-    from bot.cli.doctor import invalid_prompts, not_installed
-    from config.load import missing
+    from bot.cli.doctor import not_installed, refusals
 
     installed = context.installation(config)
     settings = installed.settings
-    if wanted := [*missing(settings, installed.secrets), *invalid_prompts(settings)]:
+    if wanted := refusals(installed):
         raise CliError("\n".join(wanted))
     if lacking := not_installed(installed):
         raise CliError("\n".join(lacking), PROBLEM)
@@ -124,19 +123,13 @@ def check(
 ) -> None:
     """Check a configuration file, with the secrets it needs, and print every problem."""
     from bot.cli import context
-    from bot.cli.doctor import invalid_prompts
+    from bot.cli.doctor import refusals
     from bot.system.isolation import problems
-    from config.load import missing
 
     file = context.file(named or config)
     installed = context.installation(file)
     settings = installed.settings
-    wanted = [
-        *missing(settings, installed.secrets),
-        *invalid_prompts(settings),
-        *problems(settings),
-    ]
-    if wanted:
+    if wanted := [*refusals(installed), *problems(settings)]:
         raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))
     projects = [*settings.projects, *settings.installation.repositories]
     print(f"{file} is valid. Projects: {', '.join(projects) or 'none yet'}.")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from bot.app.reloading import NotReloaded, ReloadResult
 from bot.cli import context
-from bot.cli.doctor import invalid_prompts, not_installed
+from bot.cli.doctor import not_installed, refusals
 from bot.cli.options import PROBLEM, CliError
 from bot.system.clock import utc_now
 from bot.system.locations import Paths
-from config.load import Secrets, missing
+from config.load import Secrets
 from config.settings import Settings
 
 _WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.1
@@ -30,9 +30,7 @@ def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
             installed = context.installation(path, environ)
         except CliError as failure:
             raise NotReloaded(str(failure)) from None
-        settings = installed.settings
-        wanted = [*missing(settings, installed.secrets), *invalid_prompts(settings)]
-        if problems := [*wanted, *not_installed(installed)]:
+        if problems := [*refusals(installed), *not_installed(installed)]:
             raise NotReloaded("\n".join(problems))
         return installed.settings, installed.secrets
 

@@ -10,6 +10,9 @@ from threading import Lock
 from typing import Any
 
 import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from msgspec import Struct
 
 from bot.github.errors import Refused
@@ -125,6 +128,21 @@ class AccessTokens:
     def forget(self, repository: str) -> None:
         """Drop the App's cached API token for a repository, which GitHub no longer accepts."""
         self._made.pop((repository, False), None)
+
+
+def key_fault(pem: str) -> str:
+    """Return why a text is not the private key of a GitHub App; empty if it is."""
+    try:
+        key = load_pem_private_key(pem.encode(), None)
+    except TypeError:
+        return "it is encrypted"
+    except (ValueError, UnsupportedAlgorithm):
+        if "-----BEGIN " not in pem:
+            return "it is not a PEM file"
+        if " PUBLIC KEY-----" in pem or "-----BEGIN CERTIFICATE" in pem:
+            return "it holds a public key"
+        return "it is incomplete or damaged"
+    return "" if isinstance(key, RSAPrivateKey) else "it is not an RSA key"
 
 
 def permissions_of_git(granted: Mapping[str, str]) -> Mapping[str, str]:

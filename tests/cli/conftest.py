@@ -336,3 +336,10 @@ def sandboxed(tmp_path: Path) -> Iterator[SandboxedProject]:
         made = SandboxedProject(Path(folder).resolve(), github, os.environ["PATH"])
         yield made
         made.close()
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secrets that a server needs."""
+    for name in ("GITHUB_TOKEN", "WEBHOOK_SECRET", "PAGE_TOKEN"):
+        monkeypatch.setenv(f"MERGEWRIGHT_{name}", "x" * 32)

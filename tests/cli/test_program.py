@@ -48,12 +48,6 @@ def test_wrong_usage_ends_with_2(mergewright: CommandLine, words: tuple[str, ...
     assert "Usage: mergewright" in result.err
 
 
-@pytest.fixture
-def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GITHUB_TOKEN", "WEBHOOK_SECRET", "PAGE_TOKEN"):
-        monkeypatch.setenv(f"MERGEWRIGHT_{name}", "x" * 32)
-
-
 @pytest.mark.usefixtures("secrets")
 def test_a_missing_configuration_has_a_remedy(
     mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
