@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from bot.cli.options import PROBLEM, CliError
+from bot.show.command_outcome import CommandOutcome
 from bot.show.health import HealthReport
 from bot.show.session_summary import SessionSummary
 from bot.show.waiting import Goal, is_over
@@ -34,17 +35,10 @@ class _Page(Struct):
     cursor: str | None
 
 
-class _Reply(Struct):
-    key: str
-    answer: str
-    refused: bool
-
-
 class RemoteSession(Struct):
     """The parts of a session that commands use."""
 
     session: SessionSummary
-    commands: tuple[_Reply, ...]
 
 
 class _Accepted(Struct):
@@ -142,6 +136,10 @@ class RemoteServer:
     def start(self, project: str, issue: int, agent: str) -> str:
         """Start an agent on an issue. Returns the command's key."""
         return self._post("sessions", project=project, issue=issue, agent=agent)
+
+    def outcome(self, key: str) -> CommandOutcome:
+        """Return what became of a command so far."""
+        return self._send("GET", f"commands/{quote(key)}", CommandOutcome)
 
     def set_frozen(self, scope: str, *, frozen: bool) -> list[Freeze]:
         """Freeze or unfreeze a scope (see `Freeze`). Returns all freezes."""

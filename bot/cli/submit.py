@@ -9,12 +9,11 @@ import pwd
 import re
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import typer
-from msgspec import Struct
 from rich.console import Group
 from rich.text import Text
 
@@ -23,17 +22,15 @@ from bot.cli.options import PROBLEM, CliError
 from bot.cli.remote import RemoteServer, no_session
 from bot.intake import local_commands
 from bot.intake.commands import COMMANDS, InvalidArgument
-from bot.show.session_detail import CommandReply, replies_by_command
+from bot.show.command_outcome import CommandOutcome, command_outcome
 from bot.show.session_summary import PullSummary
 from bot.store import NewCommand, Store
 from bot.system.clock import utc_now
 from bot.system.locations import Paths, programs
 from config.contradictions import nearest
 from config.settings import Settings
-from lifecycle.judge.commands import apply_commands
-from lifecycle.judge.pauses import frozen_by
-from lifecycle.model.facts import Command, Facts, Frozen, Pull
-from lifecycle.model.names import FREEZES, NAME, agent_of
+from lifecycle.model.facts import Pull
+from lifecycle.model.names import agent_of
 from lifecycle.model.text import plain
 from runtimes.agents.shared.adapter import NotAdopted
 from runtimes.host import RunRef, home_of
@@ -44,20 +41,6 @@ _POLL_SECONDS = 0.1
 _REMOTE_POLL_SECONDS = 0.5
 #: The issue number at the end of a session ID.
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-
-
-class CommandOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a submitted command."""
-
-    key: str
-    session: str
-    kind: str
-    text: str
-    accepted: bool | None  #: None: unknown, as no bot has applied or refused it yet.
-    reason: str  #: Why it was refused; empty if it was not.
-    status: str  #: The session's status.
-    because: str  #: The reason of the status.
-    reply: str  #: The bot's reply; empty: none.
 
 
 def submit(
@@ -161,35 +144,7 @@ def _submit(
     except (InvalidArgument, local_commands.HeadChanged) as problem:
         raise CliError(str(problem)) from None
     local_commands.add_command(store, session, command)
-    judged = wait and _wait_until(store, lambda: _judged(store, command, id))
-    facts = store.facts.get(id)
-    policy = context.policies(settings, store).of(facts.project)
-    # In mode `observe` and while frozen, no reply is recorded.
-    unrecorded = dict(apply_commands(facts, policy, utc_now()).answers)
-    replies = replies_by_command(store.outbox.of(id), unrecorded)
-    reply = replies.get(key, CommandReply(accepted=True, text="")) if judged else None
-    frozen = frozen_by(facts) if kind != "freeze" else None
-    if frozen and (reply is None or reply.accepted):
-        return _outcome(store, id, command, None, _held(facts, frozen))
-    if reply is None:
-        return _outcome(store, id, command, None)
-    return _outcome(store, id, command, reply.accepted, reply.text)
-
-
-def _held(facts: Facts, frozen: Frozen) -> str:
-    """Return who froze a session, and what the command waits for because of that."""
-    labelled = frozen in (facts.issue.frozen, *(pull.frozen for pull in facts.pulls))
-    match frozen.scope:
-        case "all":
-            what, undo = "Everything", f"`{NAME} unfreeze --all`"
-        case "project":
-            what, undo = f"Project {facts.project}", f"`{NAME} unfreeze --project {facts.project}`"
-        case _ if labelled:
-            what, undo = facts.session, f"the removal of the label `{FREEZES}`"
-        case _:
-            what, undo = facts.session, f"`{NAME} unfreeze {facts.session}`"
-    by = f" by {frozen.by}" if frozen.by else ""
-    return f"{what} is frozen{by}. The command waits for {undo}."
+    return _outcome(settings, store, key, wait)
 
 
 def _submit_to(
@@ -207,46 +162,11 @@ def _submit_to(
     else:
         key = server.command(id, kind, text, _head(id, found.session.pulls, pull) if pull else "")
     until = time.monotonic() + _WAIT_SECONDS
-    while True:
-        found = server.find(id)
-        replies = [one for one in found.commands if one.key == key] if found else []
-        answered = [one for one in replies if one.answer]
-        if answered or not wait or time.monotonic() > until:
+    while not (outcome := server.outcome(key)).reply and outcome.accepted is None:
+        if not wait or time.monotonic() > until:
             break
         time.sleep(_REMOTE_POLL_SECONDS)
-    reply = answered[0] if answered else None
-    return CommandOutcome(
-        key=key,
-        session=id,
-        kind=kind,
-        text=text,
-        accepted=None if reply is None else not reply.refused,
-        reason=reply.answer if reply and reply.refused else "",
-        status=found.session.status if found else "",
-        because=found.session.because if found else "",
-        reply=reply.answer if reply else "",
-    )
-
-
-def _outcome(
-    store: Store,
-    id: str,
-    command: Command | NewCommand,
-    accepted: bool | None,
-    reply: str = "",
-) -> CommandOutcome:
-    session = store.sessions.get(id)
-    return CommandOutcome(
-        key=command.key,
-        session=id,
-        kind=command.kind,
-        text=command.text,
-        accepted=accepted,
-        reason=reply if accepted is False else "",
-        status=session.status if session else "",
-        because=session.because if session else "",
-        reply=reply,
-    )
+    return outcome
 
 
 def _head(id: str, pulls: Sequence[Pull | PullSummary], number: int) -> str:
@@ -255,12 +175,6 @@ def _head(id: str, pulls: Sequence[Pull | PullSummary], number: int) -> str:
             return pull.head
     known = ", ".join(f"#{pull.number}" for pull in pulls) or "none"
     raise CliError(f"{id} has no pull request #{number}; its pull requests: {known}")
-
-
-def _judged(store: Store, command: Command, id: str) -> bool:
-    """Whether the session was reconciled after the command was recorded."""
-    session = store.sessions.get(id)
-    return session is not None and (session.due is None or session.due > command.at)
 
 
 def _start(
@@ -291,12 +205,10 @@ def _start(
         resume=resume,
     )
     store.commands.add(command)
-    judged = wait and _wait_until(store, lambda: store.commands.outcome(command.key) is not None)
-    reply = store.commands.outcome(command.key) or ""
-    refused = bool(reply) and store.sessions.get(id) is None
-    if refused and resume:
+    outcome = _outcome(settings, store, command.key, wait)
+    if outcome.accepted is False and resume:
         LocalRecords({}, Paths(settings.data).host).remove(home_of(id))
-    return _outcome(store, id, command, not refused if judged else None, reply)
+    return outcome
 
 
 def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
@@ -320,16 +232,18 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
         raise CliError(str(failure), PROBLEM) from None
 
 
-def _wait_until(store: Store, condition: Callable[[], bool]) -> bool:
-    """Wait up to 15 seconds for the running bot; return whether the condition became true."""
-    if not _bot_runs(store):
-        return False
+def _outcome(settings: Settings, store: Store, key: str, wait: bool) -> CommandOutcome:
+    """Return what became of a command; with `wait`, give a running bot up to 15 seconds for it."""
+    policy_of = context.policies(settings, store).of
     until = time.monotonic() + _WAIT_SECONDS
-    while not condition():
-        if time.monotonic() > until:
-            return False
+    while True:
+        outcome = command_outcome(store, key, settings.projects, policy_of, utc_now())
+        if outcome is None:
+            raise CliError("the command was deleted; repeat it", PROBLEM)
+        known = outcome.accepted is not None or outcome.reply
+        if known or not wait or not _bot_runs(store) or time.monotonic() > until:
+            return outcome
         time.sleep(_POLL_SECONDS)
-    return True
 
 
 def _bot_runs(store: Store) -> bool:

@@ -24,6 +24,7 @@ AUTHORIZED = f"""SELECT {_COMMANDS} WHERE repository = ? AND number = ? AND stat
     ORDER BY at, rowid"""
 ONE = f"SELECT {_COMMANDS} WHERE key = ?"
 OUTCOME = "SELECT refusal FROM commands WHERE key = ? AND state IN ('granted', 'refused')"
+SESSION = "SELECT session FROM commands WHERE key = ?"
 _GRANT = """UPDATE commands SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state IN ('new', 'authorized') RETURNING key, kind, actor, text"""
 _ADD_GRANTED = """INSERT INTO commands
@@ -77,6 +78,11 @@ class CommandsTable(StoreTable):
         """Return why a command was refused; empty if granted, None if it is new or unknown."""
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])
+
+    def session_of(self, key: str) -> str:
+        """Return the session that a command was granted to; empty if there is none."""
+        row = self._first(SESSION, (key,))
+        return "" if row is None else str(row["session"] or "")
 
     def grant(self, key: str, session: str, now: datetime, head: str = "") -> None:
         """Make a command a fact of a session and wake the session.

@@ -14,6 +14,7 @@ from bot.show.ansi import Piece, pieces
 from bot.show.board import Board, BoardFilter, Card, board, card
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.check_reports import PullReport, pull_report
+from bot.show.command_outcome import CommandOutcome, command_outcome
 from bot.show.costs import CostFilter, Costs, costs, usage_filter
 from bot.show.health import HealthReport, health_report
 from bot.show.projects import (
@@ -145,6 +146,14 @@ class Views:
             log=page_text.block(self._terminal.log(id)),
             resources=self._terminal.resources(id),
         )
+
+    def command(self, key: str) -> CommandOutcome:
+        """Return what became of a command, or raise 404."""
+        projects, now = self._settings.projects, self.store.clock()
+        found = command_outcome(self.store, key, projects, self.policy_of, now)
+        if found is None:
+            raise NotFoundException(f"No command {key[:80]!r}.")
+        return found
 
     def head(self, id: str) -> SessionHead:
         """Return the top part of a session's page, or raise 404."""

@@ -121,6 +121,42 @@ def test_a_session_is_started(site: Site, mergewright: CommandLine) -> None:
     assert mergewright("start", "widgets-12", "--resume", "abc").code == 2
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_refused_start_is_an_error(
+    site: Site, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    why = "agents can only be started on an open issue"
+
+    def refuses(_: float) -> None:
+        site.store.commands.refuse(site.store.commands.new()[0].key, why)
+
+    monkeypatch.setattr("bot.cli.submit.time.sleep", refuses)
+    result = mergewright("start", "widgets-12", *(["--json"] if as_json else []))
+    assert result.code == 1
+    if not as_json:
+        assert result.err == f"mergewright: widgets-12: start refused: {why}\n"
+        return
+    printed = json.loads(result.out)
+    assert (printed["accepted"], printed["reason"], printed["session"]) == (
+        False,
+        why,
+        "widgets-12",
+    )
+
+
+def test_a_command_that_waits_for_the_end_of_a_freeze_says_so(
+    site: Site, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = site.session(1)
+    site.store.freezes.add("project:widgets", "cli:ada")
+    monkeypatch.setattr(
+        "bot.cli.submit.time.sleep", lambda _: site.decide(session, Status.WORKING, "at work")
+    )
+    result = mergewright("pause", session)
+    assert result.code == 0
+    assert "Project widgets is frozen by cli:ada." in " ".join(result.out.split())
+
+
 def test_a_scope_is_frozen(site: Site, mergewright: CommandLine) -> None:
     assert mergewright("freeze", "--project", "widgets").out == "widgets is now frozen\n"
     assert [one.scope for one in site.store.freezes.all()] == ["project:widgets"]

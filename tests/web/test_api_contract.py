@@ -30,6 +30,7 @@ PATHS = {
     "{name:str}": "ada",
     "{target:str}": "all",
     "{project:str}": "widgets",
+    "{key:str}": "api:widgets-1:k-1",
 }
 READS = [route for route in ROUTES if "GET" in route.http_methods]
 WRITES = [route for route in ROUTES if "GET" not in route.http_methods]
@@ -126,6 +127,8 @@ def test_a_read_has_the_documented_type(site: Site, route: HTTPRouteHandler) -> 
     assert session == PATHS["{id:str}"]
     delivery = Delivery(id=session, event="issues", at=site.store.clock(), body=b"{}")
     site.store.deliveries.add([delivery]).result()
+    (gives,) = [one for one in WRITES if name(one) == "give_command"]
+    sent(site, gives, authorization=bearer()[b"authorization"].decode())
     sign_in(site)
     response = sent(site, route)
     assert response.status_code == 200, response.text

@@ -18,6 +18,7 @@ from bot.intake.local_commands import (
     build_command,
     parse_argument,
 )
+from bot.show.command_outcome import CommandOutcome
 from bot.store import Freeze, NewCommand
 from bot.web.api.command_schema import COMMIT
 from bot.web.api.operations import (
@@ -28,6 +29,7 @@ from bot.web.api.operations import (
     SessionPath,
     change,
     command,
+    read,
 )
 from bot.web.views import http_errors
 from lifecycle.model.facts import Command
@@ -128,6 +130,21 @@ def give_command(
             head=data.head,
         )
         return _accepted(id, asked, new=add_command(views.store, session, asked))
+
+
+@read("/commands/{key:str}", "sessions")
+def get_command(
+    views: AllViews,
+    key: Annotated[
+        str,
+        PathParameter(
+            description="As the answer to the request had it.",
+            examples=[Example(value="api:widgets-12:3f1c")],
+        ),
+    ],
+) -> CommandOutcome:
+    """Show what became of a command: whether it was applied or refused, and why."""
+    return views.command(key)
 
 
 @change("PATCH", "/sessions/{id:str}/metadata", "sessions")

@@ -19,6 +19,7 @@ from bot.web.api.command_schema import command_schemas
 from bot.web.api.commands import (
     CommandRequest,
     freeze,
+    get_command,
     give_command,
     retry_delivery,
     set_metadata,
@@ -59,7 +60,7 @@ PATH: Final = "/api/v1"
 #: All routes; those that only read accept the page's cookie too.
 ROUTES: Final = (
     *(list_sessions, get_session, list_history, list_messages, read_log, follow_log),
-    *(explain_session, start_session, give_command, set_metadata, follow_events),
+    *(explain_session, start_session, give_command, get_command, set_metadata, follow_events),
     *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
     *(list_usage, list_queue),
     *(get_health, list_incidents, list_freezes, freeze, unfreeze),
