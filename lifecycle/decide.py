@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lifecycle.judge.commands import apply_commands
 from lifecycle.judge.judge import Judged, judge, of_pull
-from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.pauses import exempt, frozen_by
 from lifecycle.judge.reasons import needs_person
 from lifecycle.judge.signals import OVER, Hold, Signals, Stage
 from lifecycle.model import keys
@@ -18,6 +18,7 @@ from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Blocker, Reason, Status
+from lifecycle.react.notices import acknowledge
 from lifecycle.react.reactions import BY_STATUS, NOTIFIED, Reaction, reactions_to
 from lifecycle.read.sentences import clock
 from lifecycle.read.session_view import Recheck, earliest
@@ -61,6 +62,8 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
     frozen = frozen_by(facts)
     quiet = frozen is not None or policy.mode is _OBSERVE
     actions, again_at = ((), None) if quiet else wanted(judged)
+    if frozen is not None and policy.mode is not _OBSERVE:
+        actions = _acknowledged(judged)
     if facts.removed or facts.archived:
         left = Stop if facts.removed else Stop | Release  # A workspace belongs to its project.
         actions = tuple(action for action in actions if isinstance(action, left))
@@ -80,6 +83,15 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
         wants_slot=not facts.slot and (starts or (_waits_for_slot(judged) and frozen is None)),
         cause=_cause(judged),
     )
+
+
+def _acknowledged(judged: Judged) -> tuple[Action, ...]:
+    """The reply to the command that froze the session: held back, it would come when it is false."""
+    facts = judged.view.facts
+    known = facts.done.keys() | facts.pending | facts.failures.keys()
+    allowed = exempt(facts) - known
+    acknowledging = acknowledge(judged) if allowed else ()
+    return tuple(one for one in acknowledging if not isinstance(one, Recheck) and one.key in allowed)
 
 
 def _cause(judged: Judged) -> Key | None:

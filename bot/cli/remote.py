@@ -141,6 +141,10 @@ class RemoteServer:
         """Return what became of a command so far."""
         return self._send("GET", f"commands/{quote(key)}", CommandOutcome)
 
+    def freezes(self) -> list[Freeze]:
+        """Return all freezes."""
+        return self._send("GET", "freezes", list[Freeze])
+
     def set_frozen(self, scope: str, *, frozen: bool) -> list[Freeze]:
         """Freeze or unfreeze a scope (see `Freeze`). Returns all freezes."""
         path = f"freezes/{quote(scope or 'all')}"

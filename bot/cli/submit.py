@@ -92,7 +92,9 @@ def set_frozen(
     scope = f"project:{project}" if project else ""
     if server:
         with closing(RemoteServer(server)) as remote:
-            changed, freezes = True, remote.set_frozen(scope, frozen=frozen)
+            before = {one.scope for one in remote.freezes()}
+            freezes = remote.set_frozen(scope, frozen=frozen)
+            changed = frozen is not (scope in before)
     else:
         settings, redact = context.redacting(config)
         if project and project not in settings.projects:
@@ -104,7 +106,11 @@ def set_frozen(
     what, state = project or "everything", "frozen" if frozen else "not frozen"
     now = Text(f"{what} is {'now' if changed else 'already'} {state}")
     others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
+    if not changed and not frozen and not as_json:
+        raise CliError(f"{what} is not frozen", PROBLEM)
     screens.report(freezes, Group(now, *others), as_json=as_json)
+    if not changed and not frozen:
+        raise typer.Exit(PROBLEM)
 
 
 def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:

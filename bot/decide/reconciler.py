@@ -23,7 +23,7 @@ from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.log import log_fields
 from bot.system.tracing import ACTION_SECONDS, hand_on, note, span
 from lifecycle.decide import Decision, decide
-from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.pauses import exempt, frozen_by, is_undone
 from lifecycle.judge.reasons import Priority
 from lifecycle.judge.signals import Stage
 from lifecycle.model import keys
@@ -223,7 +223,7 @@ class Reconciler:
         if isinstance(loaded.facts, CorruptRow):
             raise loaded.facts
         facts = loaded.facts
-        if frozen_by(facts) is not None:
+        if frozen_by(facts) is not None and action.key not in exempt(facts):
             return None
         policy = self.policy_of(facts.project)
         wanted, until = self._wants(facts, policy, action, now)
@@ -240,7 +240,9 @@ class Reconciler:
         # Needed for actions that are not looked up in the decision; `observe` has no actions.
         acts = policy.mode is not Mode.OBSERVE
         if isinstance(action, Comment) and action.topic == "answer":
-            return acts, None  # A command is decided once, when its reply is recorded.
+            # A command is decided once, when its reply is recorded.
+            given = (one for one in facts.commands if one.key == action.key.cause[0])
+            return acts and not any(is_undone(one, facts) for one in given), None
         without = frozenset(facts.pending - {action.key, *getattr(action, "covers", ())})
         decision = decide(self._configured(replace(facts, pending=without)), policy, now)
         if isinstance(action, Start):

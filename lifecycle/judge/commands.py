@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lifecycle.judge.judge import Judged, judge
+from lifecycle.judge.pauses import frozen_by, is_undone
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
@@ -122,6 +123,10 @@ def _nothing_to_cancel(judged: Judged, _command: Command) -> str:
     return "" if asked and not view.merge_cancelled else "No merge was requested."
 
 
+def _not_frozen(judged: Judged, _command: Command) -> str:
+    return "" if frozen_by(judged.view.facts) else "The session is not frozen."
+
+
 def _nothing_held(judged: Judged, command: Command) -> str:
     head = judged.view.facts.work.head
     if judged.reason not in HELD:
@@ -167,7 +172,9 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         works=_EVERY,
         otherwise="",
     ),
-    "unfreeze": CommandRule("Unfrozen: the session continues.", works=_EVERY, otherwise=""),
+    "unfreeze": CommandRule(
+        "Unfrozen: the session continues.", works=_EVERY, otherwise="", fault=_not_frozen
+    ),
     "start": CommandRule(
         "The session continues in a new run as soon as a slot is free.",
         works=RESTORABLE,
@@ -254,7 +261,8 @@ def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedComman
             if row.tells_after:
                 before = judge(replace(facts, commands=tuple(applied)), policy, now)
         key_of = keys.command_refused if refusal else keys.command_applied
-        if text := refusal or _say(row.applied, before, command):
+        applies = "" if is_undone(command, facts) else row.applied
+        if text := refusal or _say(applies, before, command):
             answers.append((key_of(command.key), text))
         recheck_at = earliest(recheck_at, before.recheck_at)
     return AppliedCommands(replace(facts, commands=tuple(applied)), tuple(answers), recheck_at)

@@ -7,7 +7,8 @@ from typing import Final
 
 from lifecycle.judge.stalls import Finding, Found, Row, first
 from lifecycle.model import keys
-from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.facts import Command, Facts, Frozen
+from lifecycle.model.key import Key
 from lifecycle.model.status import PullState, Reason
 from lifecycle.read.availability import Availability
 from lifecycle.read.budgets import UNREACHED, budget_key, describe, end_of_day
@@ -92,14 +93,38 @@ def pause(view: SessionView) -> Found:
 
 def frozen_by(facts: Facts) -> Frozen | None:
     """Return the freeze that applies to this session; None if there is none."""
+    outside = _frozen_outside(facts)
+    if outside is not None or not facts.commands:
+        return outside
+    freeze = freezing(facts)
+    return freeze and Frozen(scope="session", by=freeze.actor, at=freeze.at)
+
+
+def _frozen_outside(facts: Facts) -> Frozen | None:
+    """The freeze of everything or of the project, or by a label."""
     outside = facts.frozen or facts.issue.frozen
     for pull in facts.pulls:
         if pull.frozen is not None and pull.state is _OPEN:
             outside = outside or pull.frozen
-    if outside is not None or not facts.commands:
-        return outside
+    return outside
+
+
+def freezing(facts: Facts) -> Command | None:
+    """Return the command `freeze` that no `unfreeze` has undone; None if there is none."""
     commands = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
     last = max(commands, key=lambda command: command.at, default=None)
-    if last is None or last.kind == "unfreeze":
-        return None
-    return Frozen(scope="session", by=last.actor, at=last.at)
+    return last if last is not None and last.kind == "freeze" else None
+
+
+def is_undone(command: Command, facts: Facts) -> bool:
+    """Whether a command is a `freeze` that a later `unfreeze` undid, so its reply is false."""
+    later = (one for one in facts.commands if one.kind == "unfreeze" and one.at > command.at)
+    return command.kind == "freeze" and any(later)
+
+
+def exempt(facts: Facts) -> frozenset[Key]:
+    """Return the keys of the actions that a freeze by command does not hold: its own reply."""
+    freeze = freezing(facts)
+    if freeze is None or _frozen_outside(facts) is not None:
+        return frozenset()
+    return frozenset({keys.reaction(freeze.key), keys.command_applied(freeze.key)})

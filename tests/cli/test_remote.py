@@ -161,7 +161,9 @@ def test_a_scope_is_frozen(site: Site, mergewright: CommandLine) -> None:
     assert mergewright("freeze", "--project", "widgets").out == "widgets is now frozen\n"
     assert [one.scope for one in site.store.freezes.all()] == ["project:widgets"]
     assert mergewright("unfreeze", "--project", "widgets").code == 0
+    assert mergewright("unfreeze", "--project", "widgets").code == 1
     assert mergewright("freeze", "--all").out == "everything is now frozen\n"
+    assert mergewright("freeze", "--all").out == "everything is already frozen\n"
     assert [one.scope for one in site.store.freezes.all()] == [""]
 
 

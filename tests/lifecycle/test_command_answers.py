@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Facts, Failure, Spending
+from lifecycle.model.facts import Facts, Failure, Frozen, Spending
 from lifecycle.model.key import parse
+from lifecycle.model.policy import Mode
 from lifecycle.model.status import TERMINAL, Activity, Reason, Status
 from tests.lifecycle.decisions import AT_WORK, effects
 from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
@@ -21,7 +22,6 @@ APPLIED = {
     "help": "The list.",
     "status": "`review_pending`: waits for a review of ccccccc.\n- ",
     "why": "`review_pending`: waits for a review of ccccccc.\n- ",
-    "unfreeze": "Unfrozen: the session continues.",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
     "resume": "The session resumes as soon as a slot is free.",
     "restart": "A new run starts as soon as a slot is free.",
@@ -90,18 +90,38 @@ def test_a_refused_command_is_explained_in_these_words(kind: str) -> None:
     assert answers(asking(kind, IN[status])) == {f"command_refused:comment-{kind}": text}
 
 
+FREEZE, UNFREEZE = command("freeze", at=ago(30)), command("unfreeze", at=ago(20))
+
+
 @pytest.mark.parametrize("status", Status)
-def test_a_freeze_is_answered_after_the_unfreeze(status: Status) -> None:
-    asked = (command("freeze", at=ago(30)), command("unfreeze", at=ago(20)))
-    before = tuple(command for command in IN[status].commands)
-    replies = answers(decision(replace(IN[status], commands=(*before, *asked))))
-    replies = {key: text for key, text in replies.items() if "freeze" in key}
-    assert replies == {
+def test_a_freeze_is_answered_at_once_and_holds_everything_else(status: Status) -> None:
+    session = replace(IN[status], commands=(*IN[status].commands, FREEZE))
+    found = decision(session)
+    assert answers(found) == {
         "command_applied:comment-freeze": (
             "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`."
-        ),
-        "command_applied:comment-unfreeze": "Unfrozen: the session continues.",
+        )
     }
+    assert len(found.actions) == 2, "the reply and the reaction"
+    ordered = frozenset(action.key for action in found.actions)
+    assert decision(replace(session, pending=session.pending | ordered)).actions == ()
+    assert decision(session, mode=Mode.OBSERVE).actions == ()
+    outside = Frozen(scope="all", by="bob", at=ago(60))
+    assert decision(replace(session, frozen=outside)).actions == ()
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_freeze_that_was_undone_before_its_reply_gets_none(status: Status) -> None:
+    session = replace(IN[status], commands=(*IN[status].commands, FREEZE, UNFREEZE))
+    replies = {key: text for key, text in answers(decision(session)).items() if "freeze" in key}
+    assert replies == {"command_applied:comment-unfreeze": "Unfrozen: the session continues."}
+
+
+@pytest.mark.parametrize("status", Status)
+def test_what_is_not_frozen_is_not_unfrozen(status: Status) -> None:
+    found = answers(asking("unfreeze", IN[status]))
+    replies = {key: text for key, text in found.items() if "freeze" in key}
+    assert replies == {"command_refused:comment-unfreeze": "The session is not frozen."}
 
 
 ALIVE = set(Status) - TERMINAL
@@ -112,7 +132,6 @@ APPLIED_IN = {
     "help": set(Status),
     "status": set(Status),
     "why": set(Status),
-    "unfreeze": set(Status),
     "start": RESTORABLE,
     "pause": ALIVE,
     "resume": STARTED,
@@ -181,7 +200,7 @@ def test_a_stop_ends_the_session_in_every_live_status() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("help", "status", "why", "freeze", "unfreeze"),
+        *("help", "status", "why", "freeze"),
         *("stop", "pause", "resume", "restart"),
     ],
 )
