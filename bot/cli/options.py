@@ -9,6 +9,8 @@ from typer.core import TyperCommand
 #: Exit codes; 0 means success.
 PROBLEM: Final = 1
 USAGE: Final = 2
+#: The hosts that may get a token over plain http.
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 Config = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from bot.cli.options import PROBLEM, CliError
+from bot.cli.options import LOOPBACK, PROBLEM, CliError
 from bot.show.command_outcome import CommandOutcome
 from bot.show.health import HealthReport
 from bot.show.session_summary import SessionSummary
@@ -76,8 +76,7 @@ class RemoteServer:
             raise CliError(f"--server {url}: {error}") from None
         if not address.host or address.scheme not in ("http", "https"):
             raise CliError(f"--server {url}: expected a URL such as https://bot.example")
-        local = address.host in ("localhost", "127.0.0.1", "::1")
-        if address.scheme != "https" and not local:
+        if address.scheme != "https" and address.host not in LOOPBACK:
             raise CliError(f"--server {url}: use https, so that nobody reads the token on its way")
         self._url = url.rstrip("/") + "/api/v1/"
         self._client = httpx.Client(

@@ -4,10 +4,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
+from urllib.parse import urlsplit
 
 import typer
 
-from bot.cli.options import PROBLEM, CliError
+from bot.cli.options import LOOPBACK, PROBLEM, CliError
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, NotInstalled
@@ -35,9 +36,16 @@ def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
     if not folder.is_dir():
         raise CliError(f"{folder}: no such directory")
     try:
-        return settings_of(files.configuration(wanted, 1), "the new configuration")
+        settings = settings_of(files.configuration(wanted, 1), "the new configuration")
     except ConfigError as error:
         raise CliError(str(error)) from None
+    api = urlsplit(wanted.api_url)
+    if api.scheme != "https" and api.hostname not in LOOPBACK:
+        raise CliError(
+            f"--api-url {wanted.api_url}: use https, so that nobody reads the bot's token or key"
+            " on its way"
+        )
+    return settings
 
 
 def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bool) -> None:

@@ -29,6 +29,10 @@ from tests.world.waiting import PATIENCE, eventually
 URL = "https://bot.example"
 
 
+#: An API that would get the token in clear text.
+CLEAR = "http://ghe.example/api/v3/"
+
+
 @pytest.fixture(scope="module")
 def github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyGitHub]:
     with FaultyGitHub(tmp_path_factory.mktemp("github")) as server:
@@ -198,6 +202,10 @@ def test_existing_files_are_not_overwritten(
         (("acme/widgets", "--url", "bot"), "server.public-url"),
         (("acme/widgets", "--url", URL, "--agent", "nobody"), "known: "),
         (("acme/widgets", "--url", URL, "--folder", "nowhere"), "no such directory"),
+        *(
+            (("acme/widgets", "--url", URL, "--api-url", CLEAR, *more), "use https")
+            for more in ((), ("--token",))
+        ),
     ],
 )
 def test_invalid_arguments_are_refused_before_anything_is_created(
