@@ -86,12 +86,14 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
 
 
 def _acknowledged(judged: Judged) -> tuple[Action, ...]:
-    """The reply to the command that froze the session: held back, it would come when it is false."""
+    """Return the reply to the command that froze the session; held back, it would come too late."""
     facts = judged.view.facts
     known = facts.done.keys() | facts.pending | facts.failures.keys()
     allowed = exempt(facts) - known
     acknowledging = acknowledge(judged) if allowed else ()
-    return tuple(one for one in acknowledging if not isinstance(one, Recheck) and one.key in allowed)
+    return tuple(
+        one for one in acknowledging if not isinstance(one, Recheck) and one.key in allowed
+    )
 
 
 def _cause(judged: Judged) -> Key | None:

@@ -232,6 +232,33 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 }
 
 
+#: Commands that need no text, so that it is known before they are given whether they are refused.
+_WITHOUT_TEXT: Final = frozenset({"pause", "resume", "restart", "retry", "cancel", "update"})
+
+
+def offered(judged: Judged) -> tuple[str, ...]:
+    """Return the commands that a report names.
+
+    They work in this status but not in all, and those without a text would be accepted now;
+    `cancel` is named only after a command to merge. The facts are those with only the commands
+    that take effect.
+    """
+    facts, now = judged.view.facts, judged.view.now
+    listed = ((kind, row) for kind, row in COMMAND_RULES.items() if row.works != _EVERY)
+
+    def refused(kind: str, row: CommandRule) -> bool:
+        if kind == "cancel" and judged.view.command("merge") is None:
+            return True
+        command = Command(key="", kind=kind, actor="", at=now)
+        return bool(_refusal(row, command, judged, list(facts.commands), facts))
+
+    return tuple(
+        kind
+        for kind, row in listed
+        if judged.status in row.works and not (kind in _WITHOUT_TEXT and refused(kind, row))
+    )
+
+
 class AppliedCommands(Struct, frozen=True):
     """The facts with only those commands that take effect, and the replies to new commands."""
 

@@ -97,7 +97,7 @@ def frozen_by(facts: Facts) -> Frozen | None:
     if outside is not None or not facts.commands:
         return outside
     freeze = freezing(facts)
-    return freeze and Frozen(scope="session", by=freeze.actor, at=freeze.at)
+    return None if freeze is None else Frozen(scope="session", by=freeze.actor, at=freeze.at)
 
 
 def _frozen_outside(facts: Facts) -> Frozen | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final
 
-from lifecycle.judge.commands import COMMAND_RULES
+from lifecycle.judge.commands import offered
 from lifecycle.judge.judge import Judged, Wanted, blocking
 from lifecycle.judge.reasons import advice_on
 from lifecycle.judge.signals import REMEMBERED
@@ -128,7 +128,7 @@ def _summary(judged: Judged, blockers: tuple[Blocker, ...]) -> do.StatusSummary:
         question=facts.agent.question if asks else "",
         remedy=advice_on(judged.reason),
         cost=_cost(judged.view),
-        commands=COMMANDS_TO_SHOW[judged.status],
+        commands=offered(judged),
     )
 
 

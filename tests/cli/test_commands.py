@@ -302,7 +302,11 @@ def test_a_project_or_everything_is_frozen_and_unfrozen(
     assert (all_of_it["scope"], one["scope"]) == ("", "project:widgets")
     assert mergewright("unfreeze", "--all").out.startswith("everything is now not frozen\n")
     result = mergewright("unfreeze", "--all")
-    assert (result.code, result.out, result.err) == (1, "", "mergewright: everything is not frozen\n")
+    assert (result.code, result.out, result.err) == (
+        1,
+        "",
+        "mergewright: everything is not frozen\n",
+    )
     assert mergewright("unfreeze", "--all", "--json").code == 1
     assert "the project, by cli:" in mergewright("show", "widgets-12").out
     assert "the project, by cli:" in mergewright("why", "widgets-12").out

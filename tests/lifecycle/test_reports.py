@@ -3,19 +3,22 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
-from lifecycle.judge.commands import COMMAND_RULES
+from lifecycle.judge.commands import apply_commands, offered
+from lifecycle.judge.judge import judge
 from lifecycle.model import actions as do
+from lifecycle.model import keys
 from lifecycle.model.facts import Agent, Done, Facts, Spending
 from lifecycle.model.key import parse
 from lifecycle.model.keys import fingerprint
+from lifecycle.model.policy import Policy
 from lifecycle.model.status import Blocker, CheckState, Merge, PullState, Status
-from lifecycle.react.reports import COMMANDS_TO_SHOW
 from tests.lifecycle.decisions import ASKING, AT_WORK, FAILED, decision, with_pull
 from tests.lifecycle.life import Life, until_reviewed
-from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, command, facts, pull
+from tests.lifecycle.test_commands import IN
+from tests.lifecycle.troubles import every_session, every_trouble
+from tests.lifecycle.universe import HEAD, NEXT, NOW, ago, check, command, facts, published, pull
 
 
 def reports(session: Facts, **policy: Any) -> list[do.Report]:
@@ -158,11 +161,34 @@ def test_a_report_shows_the_decision() -> None:
     assert (summary.session, summary.agent) == ("widgets-12", "shell")
 
 
-@pytest.mark.parametrize("status", Status)
-def test_reports_list_only_commands_that_apply(status: Status) -> None:
-    for kind in COMMANDS_TO_SHOW[status]:
-        assert status in COMMAND_RULES[kind].works
-    assert "help" not in COMMANDS_TO_SHOW[status]
+def test_a_report_offers_no_command_that_is_refused() -> None:
+    """Of those that need no text, in every state; of the facts that read the same, in one."""
+    states: dict[tuple[object, ...], Facts] = {}
+    for session in (*IN.values(), *every_trouble(), *every_session()):
+        found = decision(session)
+        state = found.status, found.reason, bool(session.pulls), bool(session.failures)
+        states.setdefault((*state, len(session.commands), session.ended is None), session)
+    assert {status for status, *_ in states} == set(Status)
+    for known, session in states.items():
+        applied = apply_commands(session, Policy(), NOW).facts
+        listed = offered(judge(applied, Policy(), NOW))
+        assert "help" not in listed
+        for kind in ("pause", "resume", "restart", "retry", "cancel", "update"):
+            asked = replace(command(kind, at=NOW), key="asked")
+            given = replace(applied, commands=(*applied.commands, asked))
+            replies = dict(apply_commands(given, Policy(), NOW).answers)
+            accepted = keys.command_refused(asked.key) not in replies
+            if kind == "cancel" and all(one.kind != "merge" for one in applied.commands):
+                assert kind not in listed
+            else:
+                assert (kind in listed) is accepted, (known, kind)
+
+
+def test_a_report_under_a_used_up_budget_offers_to_raise_it() -> None:
+    (report, *_) = reports(published(spent=Spending(cost_usd=6)))
+    assert report.summary.status is Status.PAUSED
+    assert "budget" in report.summary.commands
+    assert not {"resume", "restart", "retry", "cancel"} & set(report.summary.commands)
 
 
 def test_a_report_of_an_active_session_lists_its_commands() -> None:
