@@ -55,8 +55,8 @@ class Secrets(Struct, frozen=True, kw_only=True):
 
     token: str = ""
     webhook_secret: str = ""
-    webhook_secret_previous: str = ""  #: Still accepted during rotation.
-    private_key: str = ""
+    webhook_secret_previous: str = ""  #: Still accepted while `webhook_secret` is replaced.
+    private_key: str = ""  #: The GitHub App's.
     private_key_source: str = ""  #: The setting or variable, and the file, for errors about it.
     page_token: str = ""
     model_keys: Mapping[str, str] = {}  #: By environment variable.

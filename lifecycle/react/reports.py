@@ -18,15 +18,6 @@ from lifecycle.model.status import Activity, Blocker, PullState, Status
 from lifecycle.read.budgets import cost, shows_cost
 from lifecycle.read.session_view import Recheck, SessionView
 
-#: By status, the commands that a report names: those that work in this status but not in all.
-COMMANDS_TO_SHOW: Final = {
-    status: tuple(
-        kind
-        for kind, row in COMMAND_RULES.items()
-        if status in row.works and row.works != frozenset(Status)
-    )
-    for status in Status
-}
 #: Statuses that are not reported in a session's first seconds, because most change by then.
 _BEGINNING: Final = frozenset({Status.QUEUED, Status.SPAWNING})
 _BEGINS_SECONDS: Final = 5.0
