@@ -28,14 +28,18 @@ def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: 
     if server:
         with closing(RemoteServer(server)) as remote:
             found = remote.sessions(query)
+            projects = [] if found or not query.project else remote.projects()
         positions: dict[str, str] = {}
     else:
         settings = context.settings(config)
+        projects = list(settings.projects)
         with context.store(settings) as store:
             found, _ = list_sessions(store, query, caps(settings))
             queued = context.queue(settings, store)
             notices += screens.notices(store.incidents.current(), store.freezes.all())
         positions = {name: tables.queue_position(one) for name, one in queued.items()}
+    if not found and query.project and query.project not in projects:
+        raise CliError(f"no project {query.project!r}; {nearest(query.project, projects)}")
     listing = screens.listing(found, _empty(query), positions)
     screens.report(found, Group(*notices, listing), as_json=as_json)
 

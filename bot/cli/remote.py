@@ -41,6 +41,10 @@ class RemoteSession(Struct):
     session: SessionSummary
 
 
+class _Project(Struct):
+    name: str
+
+
 class _Accepted(Struct):
     key: str
 
@@ -109,6 +113,10 @@ class RemoteServer:
             if not (cursor := page.cursor or ""):
                 break
         return found
+
+    def projects(self) -> list[str]:
+        """Return the names of the projects."""
+        return [one.name for one in self._send("GET", "projects", list[_Project])]
 
     def wait(self, id: str, goal: Goal, until: float) -> SessionSummary:
         """Return a session once it is at `goal` or has ended, or at `until` (`time.monotonic`)."""

@@ -54,7 +54,10 @@ def test_sessions_are_listed_page_by_page(
     assert len(json.loads(mergewright("ls", "--json", "--limit", "3").out)) == 3
     assert "widgets-6  stuck" in mergewright("ls", "--status", "stuck").out
     assert "Title 4" in mergewright("ls", "--search", "title 4").out
-    assert mergewright("ls", "--project", "gears").out == "No sessions match.\n"
+    unknown = mergewright("ls", "--project", "widget")
+    says = "no project 'widget'; did you mean 'widgets'? known: widgets"
+    assert (unknown.code, unknown.err) == (2, f"mergewright: {says}\n")
+    assert mergewright("ls", "--project", "widgets", "--search", "zz").out == "No sessions match.\n"
     assert mergewright("ls", "--agent", "ada").out == "No sessions match.\n"
     assert mergewright("ls", "--person", "bob").out == "No sessions match.\n"
 

@@ -49,6 +49,7 @@ def test_an_empty_list_has_a_message(mergewright: CommandLine, deployment: Deplo
     empty_database(deployment.paths.database)
     assert mergewright("ls").out == "No live sessions. Use --all to include ended ones.\n"
     assert mergewright("ls", "--all").out == "No sessions yet.\n"
+    assert "no project 'nosuch'; known: " in mergewright("ls", "--project", "nosuch").err
 
 
 def test_show_prints_everything_about_a_session(
