@@ -107,6 +107,7 @@ def play(
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
     with contextlib.ExitStack() as stack:
+        tell("a stand-in for GitHub and the bot start; this takes some seconds")
         github = stack.enter_context(GitHubServer(folder / "github"))
         scene = Scene(github, tell, spelled_out=model == SCRIPTED)
         asked = stack.enter_context(ModelServer())
