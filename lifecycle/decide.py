@@ -1,4 +1,4 @@
-"""Decides a session's status and its next actions: the core's only entry point."""
+"""Decides a session's status and its next actions, from facts, a policy and the time."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -46,7 +46,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
-    """Decide status and actions from `facts`, a policy and the time; a pure function of these."""
+    """Return the decision for these facts under this policy at `now`; a pure function."""
     if not facts.commands:
         judged = judge(facts, policy, now)
     else:
@@ -97,7 +97,10 @@ def _acknowledged(judged: Judged) -> tuple[Action, ...]:
 
 
 def _cause(judged: Judged) -> Key | None:
-    """The cause of what people are needed for: a finding, or a merge that waits for them."""
+    """Return the key of the finding that people are notified of, or of a merge that waits for them.
+
+    None: there is neither.
+    """
     if judged.status in NOTIFIED:
         return judged.cause
     pull = judged.view.pull
@@ -117,7 +120,11 @@ def _waits_for_slot(judged: Judged) -> bool:
 
 
 def _holds_slot(judged: Judged) -> bool:
-    """Whether its program runs, or is being started or ended."""
+    """Whether the session still needs the slot that it may have.
+
+    It does while it waits for a slot or is started, until its program is stopped to be resumed
+    later (`parked`), or after its end until the program is stopped or the workspace released.
+    """
     view, stage = judged.view, judged.signals.stage
     if stage in OVER:
         return judged.signals.hold is not Hold.RELEASED
@@ -128,7 +135,10 @@ def _holds_slot(judged: Judged) -> bool:
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
-    """The outcome to remember: a merge replaces any other, and nothing else replaces one."""
+    """Return the outcome to remember: a new one if the status is another outcome than recorded.
+
+    None: the session has not ended. In the status `cleanup` the recorded outcome stays.
+    """
     status = judged.status
     if status not in TERMINAL:
         return None
@@ -141,8 +151,8 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     """Return the new actions for the status, and when time alone may add more; None: never.
 
-    Actions that were done, ordered or failed before are omitted. If several rows yield actions with
-    the same key, or several starts of a run, the first one is used.
+    Actions that are done, pending or failed are omitted, and messages while the agent's receipt of
+    the last one is awaited. Of actions with the same key, and of starts, the first one is used.
     """
     facts = judged.view.facts
     # The agent gets no other message until the last one is known to have arrived or not.
@@ -170,7 +180,10 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
 
 
 def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
-    """The rows that may ask for actions, each with the pull request they are about."""
+    """Yield the reactions that apply, each with the session as judged for one pull request.
+
+    A reaction with `each` comes once for each open pull request to whose signals it applies.
+    """
     s = judged.signals
     shared = s.stage, s.availability, s.attention, s.output, s.hold
     views = judged.view.several

@@ -1,8 +1,9 @@
 """Assigns slots to sessions by age and priority, within all limits of concurrency.
 
 There is one queue for all limits, ordered by age. A priority label adds or subtracts a fixed time,
-so every session reaches the front eventually. The session at the front reserves the free places in
-its groups while it waits for the full ones, so that younger sessions cannot overtake it forever.
+so every session reaches the front eventually. Each limit counts a group of sessions, such as those
+of one project. If one group of the session at the front is full, that session reserves free places
+in its other groups, so that younger sessions cannot overtake it forever.
 """
 
 from collections import Counter
@@ -118,7 +119,8 @@ def hand_out(
 ) -> Grants:
     """Give each free slot to the first session in the queue that may have it.
 
-    `free_mb` is the machine's free memory in megabytes, or None if unknown, which sets no limit.
+    `holding`: the sessions with a slot. `free_mb`: the machine's free memory in megabytes; None: it
+    is unknown, and sets no limit.
     """
     busy = [_groups(one) for one in holding]
     taken = Counter(chain.from_iterable(busy))
@@ -154,8 +156,8 @@ def places(
 ) -> list[Place]:
     """Return the queue with an estimated start for each session.
 
-    `usual` has the usual number of seconds that a slot is held, by agent type. The estimate
-    considers the total number of slots only, neither other limits nor memory.
+    `holding`: the sessions with a slot. `usual`: for how many seconds a session usually holds its
+    slot, by agent type. The estimate considers only the number of slots, not the other limits.
     """
 
     def ends(one: Contender, began: datetime) -> datetime:
@@ -185,7 +187,7 @@ def reason_of(waits: str) -> Reason:
 
 
 def _groups(one: Contender) -> list[_Group]:
-    """Return the groups that a session counts in."""
+    """Return the groups that a session counts in, at most one for each limit."""
     named = enumerate(cap.group(one) for cap in _CAPS)
     return [_Group(row, name) for row, name in named if name is not None]
 
@@ -201,9 +203,9 @@ def _why(group: _Group, caps: Caps) -> str:
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
     """Return the groups in which the first session that has to wait reserves a free place.
 
-    `groups`: its own; `full`: those without a free place; `busy`: those of each session with a
-    slot. A group is left out if every session in a full group is in it too: when one of these
-    ends, both groups have a place, and the reserved one would stay unused.
+    `groups`: the waiting session's; `full`: those of them without a free place; `busy`: the groups
+    of each session with a slot. A group is omitted if every session in a full group is in it too:
+    the end of such a session frees a place in both, so that none has to be reserved.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

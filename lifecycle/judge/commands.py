@@ -1,7 +1,8 @@
 """The rules of all commands: the statuses in which each works, and its replies.
 
-A command is judged once, by the session's status before it, and is applied or refused from then on.
-The key of its reply records which of the two it is.
+A command is judged by the session's status without it and all later commands. The key of its reply
+records whether it was applied or refused, and stays valid. Only `stop`, which is applied without a
+reply, is judged again until the session has ended.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -75,7 +76,10 @@ def _no_such_agent(judged: Judged, command: Command) -> str:
 
 
 def mode_fault(agent: str, mode: str, allowed: Collection[str]) -> str:
-    """Return why an agent cannot run in a permission mode; empty if it can."""
+    """Return why an agent cannot run in a permission mode; empty if it can.
+
+    `mode`: empty: none was given. `allowed`: the agent's modes; empty: it has no modes.
+    """
     if not mode or mode in allowed:
         return ""
     if not allowed:
@@ -145,8 +149,8 @@ class CommandRule(NamedTuple):
     """The statuses in which a command works, and its replies.
 
     Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`, `{text}` and
-    `{agent}`. They describe the session before the command, except for `if_ineffective` and with
-    `tells_after`.
+    `{agent}`. They describe the session without the command, except for `if_ineffective`, and for
+    `applied` if `tells_after` is set.
     """
 
     applied: str  #: The reply if it is applied; empty: no reply, because people see the effect.
@@ -328,7 +332,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether the session was restored (`start`) or ended (others) at or after the command."""
+    """Whether the session was restored (for `start`) or ended (for others) since the command."""
     if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

@@ -1,4 +1,7 @@
-"""Detects escalations: problems that need a person. Each function finds one while it lasts."""
+"""Detects escalations: problems that need a person. Each function detects one kind of problem.
+
+The first sentence of its docstring says when it returns a finding.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -186,7 +189,7 @@ def checks_held(view: SessionView) -> Finding | Recheck | None:
 
 
 def rounds_exhausted(view: SessionView) -> Finding | None:
-    """Reviewers request more changes after all the agent's rounds, and nobody approves."""
+    """Reviewers request more changes after all the agent's rounds, and do not all approve."""
     if not view.unsent_remarks or (view.approved and not view.objectors):
         return None
     cause, rounds = causes.review(view), causes.review_rounds(view)
@@ -299,7 +302,10 @@ UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothin
 
 
 def escalation(view: SessionView) -> Found:
-    """Return the most important escalation of all open pull requests, and when to check again."""
+    """Return the most important escalation of all open pull requests, and when time may change it.
+
+    None: there is no escalation; time alone changes nothing.
+    """
     if not view.several:
         if view.may_have_findings():
             return first(ESCALATIONS, view)

@@ -43,14 +43,20 @@ Reading = tuple[Signals, Finding, datetime | None]
 
 
 def foremost(view: SessionView) -> SessionView:
-    """Return the view of the open pull request that matches the earliest rule."""
+    """Return the view of the open pull request whose signals match the earliest rule.
+
+    The view itself, unless several pull requests are open.
+    """
     if not view.several:
         return view
     return min(view.several, key=lambda one: RULES.index(rule_for(of_pull(one))))
 
 
 def read(view: SessionView) -> Reading:
-    """Return the signals of a view, the finding that explains them, and when to check again."""
+    """Return the signals of a view, the finding that explains them, and when time may change them.
+
+    The time is None if only new facts change them.
+    """
     stage, evidence, recheck_at = stage_of(view)
     if view.changes_at is not None:
         recheck_at = earliest(recheck_at, view.changes_at)
@@ -92,7 +98,7 @@ def of_pull(
     output: Output = Output.NOTHING,
     hold: Hold = Hold.HELD,
 ) -> Signals:
-    """Return the signals of a view, with those of its pull request if there is one."""
+    """Return the given signals together with those of the view's pull request, if there is one."""
     pull = view.pull
     if pull is None:
         return Signals(
@@ -117,7 +123,10 @@ def of_pull(
 
 
 def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime | None]:
-    """Return whether people are needed, the finding, and when that may change."""
+    """Return whether people are needed, for which finding, and when time alone may change that.
+
+    None: there is no finding; time alone changes nothing.
+    """
     finding, recheck_at = escalation(view)
     if finding is not None:
         return Attention.ESCALATED, finding, recheck_at
@@ -144,7 +153,7 @@ def _output(view: SessionView) -> Output:
 
 
 def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
-    """Return the state of the checks, and when time alone may change it.
+    """Return the state of the checks, and when time alone may change it; None: never.
 
     Required checks decide if there are any; otherwise all of them do.
     """
@@ -168,13 +177,16 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
 
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
-    """Return the wait for checks that skip drafts to begin after this one was made ready."""
+    """Return the wait for checks to begin that skip drafts, once a draft was made ready.
+
+    None: the bot did not make it ready, or the wait is over.
+    """
     readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
 
 
 def _review(view: SessionView, pull: Pull) -> Review:
-    """Return the state of the reviews: GitHub's, narrowed by the approvals that count."""
+    """Return the state of the reviews: GitHub's, and by the policy's rules on what counts."""
     if view.objectors or pull.review is _ASKED:
         return Review.CHANGES_REQUESTED
     if view.policy.threads_block and view.open_threads:
@@ -207,7 +219,7 @@ class Judged(Struct, frozen=True):
     asked: tuple[Command, ...] = ()  #: All commands, including those without effect.
 
     def as_shown(self) -> "Judged":
-        """Return the session with its outcome instead of the status `cleanup`."""
+        """Return a copy with the outcome in place of the status `cleanup`; else the same object."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self
@@ -221,7 +233,8 @@ class Judged(Struct, frozen=True):
     def reply(self, command: str, key: Key, topic: str, **values: str) -> Comment:
         """Return a comment on the issue or pull request where a command was given.
 
-        `command` is the command's key. An unknown one is answered as by `comment`.
+        `command`: the command's key. If no command has it, or the command was not given on GitHub,
+        the comment goes where `comment` puts it.
         """
         comment = self.comment(key, topic, **values)
         given = next((one.number for one in self.asked if one.key == command), 0)

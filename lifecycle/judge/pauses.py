@@ -1,4 +1,4 @@
-"""Detects what pauses a session (a command, a budget, a usage limit, no access) or freezes it.
+"""Detects what pauses a session (a command, a limit, no access to its repository) or freezes it.
 
 A person's push pauses no session: `SessionView.handed_to_human` holds back requests to the agent.
 """
@@ -83,7 +83,10 @@ PAUSES: Final[tuple[Row, ...]] = (by_removal, by_archive, by_person, by_budget, 
 
 
 def pause(view: SessionView) -> Found:
-    """Return the first finding of `PAUSES`. Usually no row can find any; then none is called."""
+    """Return the first finding of `PAUSES`, and when time alone may change it; None: none, never.
+
+    To save time, the functions are called only if the facts make a finding possible.
+    """
     facts = view.facts
     closed = facts.removed or facts.archived
     if closed or facts.commands or facts.agent.limit_until or view.budgets is not UNREACHED:

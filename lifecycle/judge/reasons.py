@@ -1,4 +1,4 @@
-"""Maps each reason to what people can do about it, and how urgently."""
+"""Maps reasons to what people can do about them, and how urgently; normal work has no advice."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -26,7 +26,7 @@ class Advice(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The remedy, with the command that may help unless the remedy names it."""
+        """The remedy, followed by the command `again`, unless the remedy names that command."""
         command = f"`/{NAME} {self.again}`"
         mention = self.again and command not in self.remedy
         return f"{self.remedy} {command} may also help." if mention else self.remedy
@@ -179,7 +179,7 @@ _ACTS: Final = (Priority.URGENT, Priority.ACTION)
 
 
 def needs_person(status: Status, reason: str) -> bool:
-    """Whether a session waits until a person acts on its advice."""
+    """Whether a session waits until a person acts, by its status or by the advice on its reason."""
     if status in _CALLS or status in TERMINAL:
         return status in _CALLS
     advice = ADVICE.get(reason)

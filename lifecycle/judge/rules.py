@@ -1,7 +1,7 @@
 """The tables that map signals to a status and to the blockers of a merge.
 
 The first matching rule gives the status. The blockers explain why a pull request is not merged; the
-condition of a merge is `ready`, which is false whenever such a row applies.
+condition of a merge is `ready`, which is false whenever a row of `BLOCKERS` applies.
 """
 
 from functools import lru_cache
@@ -24,7 +24,7 @@ from lifecycle.model.status import Merge, Reason, Review, Status
 
 
 class Rule(NamedTuple):
-    """One row. `because` is a sentence with `{names}` of `lifecycle.read.sentences`."""
+    """A status and its condition. `because` has placeholders, see `lifecycle.read.sentences`."""
 
     status: Status
     when: When
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
 
 
 def alone(s: Signals) -> bool:
-    """Whether the pull request is based on no other one that is open."""
+    """Whether the base is not the branch of another open pull request of the session."""
     return not s.stacked
 
 
@@ -145,7 +145,7 @@ RULES: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def rule_for(signals: Signals) -> Rule:
-    """Return the first row that matches. The last row matches every running session."""
+    """Return the first rule whose condition is met; the last one's is, in every running session."""
     return next(rule for rule in RULES if rule.when(signals))
 
 
@@ -192,7 +192,7 @@ BLOCKERS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
-    """Return all blockers of an open pull request; empty without one."""
+    """Return the rows of everything that blocks a merge; empty if there is no pull request."""
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))
@@ -200,5 +200,5 @@ def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def rows_for(signals: Signals) -> tuple[Rule, tuple[BlockerRule, ...]]:
-    """Return the rule that applies and the blockers; both are cached for these signals."""
+    """Return the rule that gives the status, and the blockers; cached by signals."""
     return rule_for(signals), blockers_for(signals)

@@ -32,7 +32,7 @@ OVER: Final = frozenset(Stage) - {Stage.QUEUED, Stage.SPAWNING, Stage.RUNNING, S
 
 
 class Hold(StrEnum):
-    """Whether an ended session still has its runtime and workspace."""
+    """Whether an ended session still has its program, and after a merge also its workspace."""
 
     HELD = "held"
     RELEASING = "releasing"
@@ -107,21 +107,24 @@ _SIGNALS: Final = {kind: name for name, kind in get_type_hints(Signals).items()}
 
 
 def one_of(*words: _Word) -> When:
-    """Return a condition that is met if the signal of this enumeration has one of these values."""
+    """Return a condition that is met if a signal has one of these values.
+
+    The enumeration that the values belong to says which signal is meant.
+    """
     signal = _SIGNALS[type(words[0])]
     return lambda s: getattr(s, signal) in words
 
 
 def stacked(s: Signals) -> bool:
-    """Whether the pull request's base is the branch of another one that is open."""
+    """Whether the pull request's base is the branch of another open pull request."""
     return s.stacked
 
 
 def either(*conditions: When) -> When:
-    """Return a condition that is met if any of these is."""
+    """Return a condition that is met if at least one of these conditions is met."""
     return lambda s: any(one(s) for one in conditions)
 
 
 def both(*conditions: When) -> When:
-    """Return a condition that is met if all of these are."""
+    """Return a condition that is met if all of these conditions are met."""
     return lambda s: all(one(s) for one in conditions)

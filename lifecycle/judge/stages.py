@@ -1,4 +1,4 @@
-"""Derives the stage of a session and its finding: first outcomes, then pauses and waits."""
+"""Derives a session's stage and the finding that explains it: an outcome, a pause or a wait."""
 
 from datetime import datetime
 from typing import Final
@@ -62,7 +62,7 @@ def stage_of(view: SessionView) -> StageReading:
 
 
 def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
-    """Return the stage of a session whose run has not started, with what it waits for."""
+    """Return the stage of a session whose run has not started, with a finding of its wait."""
     issue = view.facts.issue
     if not view.history.started and issue.blocked_by:
         blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)
@@ -92,7 +92,7 @@ def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
 
 
 def _killed(view: SessionView) -> Finding | None:
-    """A person stopped the session, or too many of its runs were lost with their runtime."""
+    """Find that a person stopped the session, or that too many runs were lost with the runtime."""
     stop = view.command("stop")
     if stop is not None:
         return Finding(None, Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
@@ -107,7 +107,7 @@ def _killed(view: SessionView) -> Finding | None:
 
 
 def _terminated(view: SessionView) -> Finding | None:
-    """Its pull request or issue was closed, or its label removed."""
+    """Find that the session's pull request or issue was closed, or its label removed."""
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
         return Finding(None, Reason.PR_CLOSED, "the pull request was closed without a merge")
@@ -120,7 +120,10 @@ def _terminated(view: SessionView) -> Finding | None:
 
 
 def _errored(view: SessionView) -> Finding | Recheck | None:
-    """It could not be started, or failed after all restarts."""
+    """Find that a run could not be started, or failed after all restarts.
+
+    A `Recheck` is the time limit of a start that is under way.
+    """
     facts = view.facts
     for key, failure in facts.failures.items():
         if key.kind is KeyKind.START:
@@ -137,7 +140,7 @@ def _errored(view: SessionView) -> Finding | Recheck | None:
 
 
 def _done(view: SessionView) -> Finding | Recheck | None:
-    """The issue was completed elsewhere, or there was nothing to change."""
+    """Find that the issue was closed as completed, or that there was nothing to change."""
     if not view.facts.issue.open:
         return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
     if view.policy.nothing_to_show is not _DONE:
@@ -166,7 +169,7 @@ def _may_end(view: SessionView) -> bool:
 
 
 def _crash(ending: Exit | None, crashes: int) -> Finding:
-    """Return a finding that says how the last of several failed runs ended."""
+    """Return a finding that says how the last run failed. `crashes`: the failed runs before it."""
     after = f"after {crashes} restarts"
     if ending is None or (ending.code is None and ending.signal is None):
         return Finding(None, Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
@@ -178,11 +181,11 @@ def _crash(ending: Exit | None, crashes: int) -> Finding:
 
 
 def hold_of(view: SessionView, stage: Stage) -> Hold:
-    """Return whether an ended session still has its runtime and workspace.
+    """Return whether an ended session still has its program, and after a merge its workspace.
 
-    A merge releases the workspace at once, even if the program was stopped before; any other
-    outcome releases it after the retention time. A stop or release that failed for good holds
-    nothing: it is reported as a failed action.
+    After another outcome the program is stopped at once; the workspace, which is released after
+    `Policy.workspace_days`, counts only while its release is pending. A stop or release that failed
+    for good counts as done.
     """
     facts, history = view.facts, view.history
     kind = _RELEASE if stage is Stage.MERGED else _STOP

@@ -1,4 +1,5 @@
-"""Detects why a session is stuck. Each function detects one cause; the first finding counts."""
+"""Detects why a session is stuck. Each function detects one cause; the first that finds it counts.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -32,7 +33,10 @@ Found = tuple[Finding | None, datetime | None]
 
 
 def first(rows: tuple[Row, ...], view: SessionView) -> Found:
-    """Call the functions in order and return the first finding, with the time of the next check."""
+    """Return the first finding of these functions, in order, and when time alone may change it.
+
+    None: there is no finding; time alone changes nothing.
+    """
     recheck_at: datetime | None = None
     for row in rows:
         found = row(view)
@@ -85,15 +89,15 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
 
 
 def since(view: SessionView) -> datetime:
-    """Return when the agent's activity began, or the nearest known time."""
+    """Return when the agent's activity began, or else the last sign of it, message or start."""
     agent, facts = view.facts.agent, view.facts
     return agent.since or agent.seen or view.instructed_at or facts.created
 
 
 def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
-    """Return when the agent was last active, and when a later sign becomes believable.
+    """Return when the agent last showed activity, and when a sign from the future will count.
 
-    Times too far in the future are ignored until then.
+    A sign counts unless its time is too far in the future; None: there is no such sign.
     """
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]

@@ -26,7 +26,7 @@ class Lateness(NamedTuple):
 
 
 def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | Recheck | None:
-    """Return by how much a wait since `since` exceeds `seconds`, or until when it does not.
+    """Return by how much a wait since `since` exceeds `seconds`, or a `Recheck` when it will.
 
     None if `seconds` is 0, which means no limit.
     """
@@ -117,12 +117,15 @@ WAITS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def wait_for(signals: Signals) -> Wait | None:
-    """Return the row for these signals; None: the pull request is ready to be merged."""
+    """Return the kind of wait for these signals; None: the pull request is ready to be merged."""
     return None if ready(signals) else next(row for row in WAITS if row.when(signals))
 
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
-    """Return a finding if a session at rest waits too long; else when it will; None: never."""
+    """Return a finding if a session at rest waits too long, else a `Recheck` when it will.
+
+    None: it never will.
+    """
     wait, why = wait_for(signals), barred(view)
     if wait is None:
         if not why or not merge_wanted(view):
@@ -151,7 +154,10 @@ def lacks_slot(view: SessionView) -> bool:
 
 
 def overdue_start(view: SessionView, waits: Finding) -> Finding:
-    """Return `waits`, with a key of a notification once the wait for the run takes too long."""
+    """Return the finding `waits`, with a notification's key once the wait for a run is too long.
+
+    `waits`: why the run has not started. A finding that has a key already is returned unchanged.
+    """
     since = view.facts.restored_at or view.facts.created
     late = lateness(view, since, view.policy.wait_seconds)
     if late is None or waits.key is not None:
@@ -163,6 +169,6 @@ def overdue_start(view: SessionView, waits: Finding) -> Finding:
 
 
 def _requested(view: SessionView) -> str:
-    """Return a mention of the requester; empty if that is no account on GitHub."""
+    """Return a mention of the requester; empty if unknown, or a user of the command line."""
     requester = view.facts.requester
     return f" (requested by @{requester})" if requester and ":" not in requester else ""

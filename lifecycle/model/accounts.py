@@ -13,7 +13,7 @@ _ALIASES: Final = {
 
 
 def bot_login(login: str) -> str:
-    """Return a bot's login with the suffix `[bot]`, which GraphQL omits; for Copilot, REST too."""
+    """Return a bot's login with `[bot]`, which GraphQL omits for all bots, and REST for Copilot."""
     return login if is_bot(login) else f"{login}{_SUFFIX}"
 
 
@@ -23,6 +23,6 @@ def is_bot(login: str) -> bool:
 
 
 def bot_name(login: str) -> str:
-    """Return a bot's name for comparisons: the same for each way in which GitHub writes it."""
+    """Return a bot's name for comparisons, the same for all of GitHub's spellings of its login."""
     name = login.casefold().removesuffix(_SUFFIX)
     return _ALIASES.get(name, name)

@@ -198,7 +198,7 @@ class React(_Action, frozen=True, kw_only=True):
 
 
 class Reply(_OnNumber, frozen=True, kw_only=True):
-    """Answer in review threads, as one review."""
+    """Reply in several review threads with the same text, as one review."""
 
     threads: tuple[str, ...]  #: GitHub's ids.
     topic: str  #: As in `Comment`.
@@ -217,7 +217,7 @@ class MergePull(_OnNumber, frozen=True, kw_only=True):
 
 
 class Enqueue(_OnNumber, frozen=True, kw_only=True):
-    """Add a pull request to GitHub's merge queue, on the conditions of `MergePull`."""
+    """Add a pull request to GitHub's merge queue, if head and base branch are as judged."""
 
     sha: str
     base: str = ""  #: Empty: any.
@@ -235,7 +235,7 @@ class CloseIssue(_OnNumber, frozen=True, kw_only=True):
 class DeleteBranch(_Action, frozen=True, kw_only=True):
     """Delete the session's branch on GitHub, if it is still at the merged commit.
 
-    Open pull requests that are based on it are moved to the base branch of the merged one.
+    Open pull requests that are based on it get the base branch of the merged pull request.
     """
 
     branch: str
@@ -248,7 +248,10 @@ class Stop(_OnRun, frozen=True, kw_only=True):
 
 
 class Release(_OnRun, frozen=True, kw_only=True):
-    """Stop the program and remove the workspace; unpushed work is kept in the mirror first."""
+    """Stop the program and remove the workspace, after its unpushed work was saved in the mirror.
+
+    The mirror is the project's clone in the data directory.
+    """
 
 
 Action = (

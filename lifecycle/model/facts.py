@@ -1,4 +1,4 @@
-"""Everything known about a session at one instant: the only input of a decision. Immutable.
+"""Everything known about a session at one instant: a decision's input besides policy and time.
 
 The structures at the end describe an issue that asks for an agent, so that a session is opened.
 """
@@ -23,7 +23,7 @@ from lifecycle.model.status import (
 
 
 class Frozen(Struct, frozen=True, kw_only=True):
-    """A freeze: a person stopped all effects."""
+    """A freeze: a person had the bot stop all actions for a session, a project or everything."""
 
     scope: str  #: `all`, `project` or `session`: the widest that applies.
     by: str
@@ -102,7 +102,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 class Exit(Struct, frozen=True, kw_only=True):
-    """The end of a program as its supervisor recorded it, which is proof, unlike a probe."""
+    """The proven end of a program: its supervisor recorded it, or it was lost with its machine."""
 
     at: datetime
     code: int | None = None  #: Exit code, or None where a signal ended it.
@@ -122,7 +122,7 @@ class ProbeFailure(Struct, frozen=True, kw_only=True):
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """The program of one run, as seen at its runtime and in its own files."""
+    """The agent's program in one run, as probes of its terminal and its own files show it."""
 
     run: int = 0
     activity: Activity = Activity.NONE
@@ -303,7 +303,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The recorded outcome of a session; only a merge or a restore changes it."""
+    """The recorded outcome of a session: a merge replaces it, and a restore removes it."""
 
     status: Status
     reason: Reason
@@ -385,7 +385,7 @@ Trigger = Labelled | Reopened | Requested
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """One trigger on one issue, with the permissions that were read for it."""
+    """One trigger on one issue or pull request, with the permissions that were read for it."""
 
     project: str  #: Empty: no configured project has this repository.
     repository: str

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 class KeyKind(StrEnum):
-    """The action or report that a key names. The parts of its cause are listed beside each kind."""
+    """The kind of action, report or finding that a key names; beside it, the parts of the cause."""
 
     # Actions on a run's program; the key carries the run.
     START = "start"  #: `StartCause`, and the command's key where a person asked for it.
@@ -115,7 +115,7 @@ class Key(Struct, frozen=True, cache_hash=True, array_like=True):
     run: int = 0  #: 0: it does not concern a run.
 
     def of_run(self, run: int) -> "Key":
-        """Return the key of the same cause in this run."""
+        """Return the key of the same kind and cause with the number `run`."""
         return Key(self.kind, self.cause, run)
 
     @property

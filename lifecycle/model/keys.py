@@ -39,12 +39,15 @@ def fingerprint(parts: Iterable[str]) -> str:
 
 
 def visible(session: str, key: Key) -> str:
-    """Return the short text in a message by which it is found in the agent's transcript."""
+    """Return the short text, such as `mw-0123456789`, that marks a message to the agent.
+
+    It is part of the message, so that the message is found in the agent's transcript.
+    """
     return "mw-" + hashlib.sha256(f"{session}/{key}".encode(errors="replace")).hexdigest()[:10]
 
 
 def marker(session: str, key: Key) -> str:
-    """Return the text by which an action's comment on GitHub is found: session and key."""
+    """Return the hidden text by which an action's comment on GitHub is found: session and key."""
     return f"{session}/{key}"
 
 
@@ -152,7 +155,7 @@ def edit(place: Key, before: int, content: str) -> Key:
 
 
 def place_of(edit: Key) -> Key:
-    """Return the key of the report that was edited."""
+    """Return the key of the report that an edit changes. `edit`: the key of the edit."""
     return Key(edit.kind, edit.cause[:1])
 
 
@@ -162,7 +165,7 @@ def content_of(edit: Key) -> str:
 
 
 def edits_before(edit: Key) -> int:
-    """Return how often the report was edited before."""
+    """Return how often the report was edited before this edit."""
     return int(edit.cause[1])
 
 

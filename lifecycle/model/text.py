@@ -15,12 +15,15 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\uf
 
 
 def plain(text: str) -> str:
-    """Return the text without escape sequences and control characters but newlines and tabs."""
+    """Return the text without escape sequences, and without control characters that change it.
+
+    Newlines and tabs stay; characters that change the reading direction are removed too.
+    """
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
 
 
 def settled(text: str) -> str:
-    """Return plain text as a terminal shows it in the end.
+    """Return the text without escape sequences as a terminal shows it in the end.
 
     Of a line that was overwritten in place, as progress bars do, the last state is kept.
     """

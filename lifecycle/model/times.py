@@ -39,7 +39,7 @@ def is_plausible(at: datetime) -> bool:
 
 @lru_cache(maxsize=1024)
 def span(seconds: float) -> timedelta:
-    """Return a duration; the longest one for NaN or a number out of range.
+    """Return a duration of so many seconds; for NaN or a number out of range, the longest one.
 
     It is cached, because most durations are thresholds of a policy, the same in every decision.
     """
@@ -50,7 +50,7 @@ def span(seconds: float) -> timedelta:
 
 
 def shifted(at: datetime, by: timedelta) -> datetime:
-    """Return `at` plus `by`, or the last or first possible time if the sum is out of range."""
+    """Return `at` plus `by`; if the sum is out of range, the last or the first possible time."""
     try:
         return at + by
     except OverflowError:

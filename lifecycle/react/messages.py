@@ -31,7 +31,8 @@ _NO_ANSWER: Final = (
 def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()) -> Wanted:
     """Send the agent a message; if its program has ended, start a new run with it as the prompt.
 
-    `cause`: the message's key without a run. `covers`: further keys to record with it.
+    `cause`: the message's key without a run. `covers`: further keys without a run, which are
+    recorded as done together with the message.
     """
     facts = judged.view.facts
     if judged.view.parked or judged.signals.availability is Availability.EXITED:
@@ -274,7 +275,7 @@ def as_patches(body: str, thread: Thread) -> str:
 
 
 def _replaced(thread: Thread) -> list[str]:
-    """Return the lines that a thread is about, the last ones of its hunk; empty: not all shown."""
+    """Return the lines that a thread is about, which end its hunk; empty: the hunk lacks some."""
     if thread.line is None:
         return []
     shown = [line[1:] for line in thread.diff.splitlines() if line[:1] in ("+", " ")]

@@ -65,7 +65,8 @@ def update(judged: Judged) -> Wanted:
     """Have GitHub update a branch that is behind its base, when it is to be merged next.
 
     Every update starts all checks again, so a branch that is not to be merged now, such as one
-    without a review, is updated only on command. Updates count in the limit of pushes per hour.
+    without a review, is updated only on command. Updates count in the limit of pushes per hour,
+    which holds back all but those on command.
     """
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
     if pull is None or not view.current:
@@ -88,7 +89,10 @@ def offer(judged: Judged) -> Wanted:
 
 
 def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
-    """Return the comment that the pull request is ready, and who may merge it."""
+    """Return the comment that the pull request is ready, and who may merge it.
+
+    `topic`: the comment's topic if the bot may merge; `_by_hand` is added if only people may.
+    """
     key, why = keys.ready_to_merge(pull.head), barred(judged.view)
     if not by_hand(judged.view):
         return judged.comment(key, topic, sha=pull.head)
@@ -228,7 +232,7 @@ def awaited(view: SessionView) -> bool:
 
 
 def review_wait(view: SessionView) -> Recheck | None:
-    """Return the wait for the end of the requested self-review; None: it is over or too late."""
+    """Return the wait for the end of the requested self-review; None: it is over, or too long."""
     policy = view.policy
     if not policy.self_review or view.at_rest or _cause(view):
         return None

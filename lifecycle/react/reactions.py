@@ -1,7 +1,7 @@
 """The table of reactions, which map a status and signals to actions.
 
-Every status has a row. A row's condition reads only the signals. An action's key is derived from
-its cause, so that a cause leads to the same action only once.
+Every status has rows. The condition of a row, `when`, reads only the signals. An action's key is
+derived from its cause, so that a cause leads to the same action only once.
 """
 
 from collections.abc import Callable
@@ -150,7 +150,8 @@ BY_STATUS: Final = {
 def reactions_to(status: Status, signals: Signals, people: bool) -> tuple[Reaction, ...]:
     """Return the rows that may yield actions under these signals, in the order of the table.
 
-    `people`: as `Judged.people`.
+    `people`: whether a reaction for people is possible (`Judged.people`); if not, these rows are
+    omitted.
     """
     rows = BY_STATUS[status]
     return tuple(row for row in rows if row.when(signals) and (people or not row.people))

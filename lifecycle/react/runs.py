@@ -65,10 +65,10 @@ def resume(judged: Judged) -> Wanted:
 
 
 def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
-    """Return the action that starts a run of the requested agent, or else of the same one.
+    """Return the action that starts a run of the requested agent, or else of the current one.
 
-    The same agent resumes its conversation. `asked`: the key of the command that asks for the run;
-    empty: none does.
+    The current agent resumes its conversation. `asked`: the key of the command that asks for the
+    run; empty: none does.
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1

@@ -1,4 +1,4 @@
-"""The history of a session's actions, indexed for the rules' queries."""
+"""The history of a session's done actions, with the queries that rules and reactions need."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -41,7 +41,7 @@ class _Sorted(Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def _sorted(done: tuple[Key, ...]) -> _Sorted:
-    """Index the keys. Cached: most decisions about a session read the same keys as the last."""
+    """Index the keys. Cached, because most decisions read the same keys as the one before."""
     by_kind: dict[KeyKind, list[Key]] = {}
     ending = [key for key in done if key.kind in ENDINGS]
     giving: dict[int, list[Key]] = {}
@@ -139,17 +139,20 @@ class ActionHistory:
         return any(at > then for _, at in self._of(*_UPDATES))
 
     def ended_by(self, *causes: StartCause) -> dict[int, datetime]:
-        """Return when the next run was started for one of these causes, by the ended run."""
+        """Return the time of each start for one of these causes, by the number of the run before.
+
+        The run before is the one whose end led to the start.
+        """
         starts = self._of(_START)
         return {key.run - 1: at for key, at in starts if key.cause[0] in causes}
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """When the next run was started, by the run that failed or was lost."""
+        """When the next run was started after each run that failed or was lost, by its number."""
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:
-        """Return when a cause was last sent to the agent; None if never, or if it was lost.
+        """Return when a cause was last sent to the agent; None if never, or if every one was lost.
 
         A message is lost if its run failed before a push followed it.
         """
@@ -158,7 +161,7 @@ class ActionHistory:
         return max(arrived, key=lambda message: message.at, default=None)
 
     def first_tried(self, cause: Key) -> datetime | None:
-        """Return when a cause was first sent to the agent, even if it was lost with its run."""
+        """Return when a cause was first sent to the agent, even if it was lost; None: never."""
         tries = [self._done[key].at for key in self._sending.get(cause, ())]
         return min(tries, default=None)
 
@@ -171,9 +174,9 @@ class ActionHistory:
     def first_sent(
         self, kinds: Collection[KeyKind], since: datetime | None = None
     ) -> dict[Key, datetime]:
-        """Return when each cause of these kinds was first sent, if that was after `since`.
+        """Return when each cause of these kinds was first sent to the agent.
 
-        None: at any time.
+        Causes that were first sent before `since` or then are omitted; None: none is omitted.
         """
         done = self._done
         first = {

@@ -55,7 +55,7 @@ def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: d
 
 
 def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Return the availability that the agent's own reports show if its program is alive."""
+    """Return the availability by the agent's own reports, which suppose that its program lives."""
     agent = facts.agent
     if agent.activity in _RESTING:
         if facts.sent and (until := receipt_until(facts, policy, now)):
@@ -95,9 +95,9 @@ def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | Non
 def _recent(
     at: datetime | None, seconds: float, policy: Policy, now: datetime
 ) -> tuple[bool, datetime | None]:
-    """Return whether `at` is at most `seconds` ago, and when that changes; None: never.
+    """Return whether `at` is less than `seconds` ago, and when that changes; None: never.
 
-    None counts as not recent. So does a time in the future by more than
+    An unknown time, `at` None, is not recent. Nor is a time in the future by more than
     `Policy.recent_activity_seconds`; a smaller difference is accepted, because clocks differ.
     """
     if at is None:
@@ -110,7 +110,10 @@ def _recent(
 
 
 def _gone(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Return the availability of a program that is not seen alive: by whom it was ended, if so."""
+    """Return the availability of an agent whose program exited or was not found alive by probes.
+
+    It depends on whether the bot ended the program, and otherwise on how the program ended.
+    """
     agent = facts.agent
     dead = agent.runtime is _DEAD and agent.program is _DEAD
     if agent.exit is None and not dead and facts.run not in history.ended:

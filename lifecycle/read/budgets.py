@@ -37,7 +37,7 @@ class Budget(NamedTuple):
     seconds: float = 0.0
 
     def limit(self, policy: Policy) -> float:
-        """Return the limit that a policy sets, without raises; 0: no limit."""
+        """Return the limit that a policy sets, without raises by commands; 0: no limit."""
         return float(getattr(policy, self.setting))
 
 
@@ -114,7 +114,7 @@ _AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this 
 
 
 def _dollars(scope: _Scope) -> Budget:
-    """Return the budget in dollars; tokens without a price count as `Policy.unpriced_usd` says."""
+    """Return the scope's budget in dollars; `Policy.unpriced_usd` is for tokens without a price."""
     spending = scope.spent
 
     def spent(facts: Facts, policy: Policy) -> float:
@@ -179,7 +179,10 @@ def _limits(policy: Policy) -> tuple[tuple[Budget, float], ...]:
 
 
 def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | None) -> BudgetState:
-    """Compare the spending with every limit. `turn`: the start of the turn in progress, if any."""
+    """Return which budgets are used up, or nearly.
+
+    `turn`: the start of the turn in progress, which counts as active time; None: there is none.
+    """
     part = policy.budget_warning
     limits: Sequence[tuple[Budget, float]] = _limits(policy)
     if facts.commands:
@@ -220,7 +223,7 @@ def describe(reached: ReachedBudget, facts: Facts, policy: Policy) -> str:
 
 
 def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
-    """Return the key of a reached budget; each limit and each restore, or each day, has its own."""
+    """Return the key of a reached budget; it changes with the limit, and by restore or by day."""
     restored = facts.restored_at
     day = now.date().isoformat() if reached.row.of_day else ""
     since = day or (restored.isoformat() if restored else "")
@@ -239,7 +242,7 @@ def spending_line(facts: Facts, policy: Policy, now: datetime) -> str:
 
 
 def cost(spent: Spending) -> str:
-    """Return the spending in words: dollars, and tokens whose price is unknown."""
+    """Return the spending in words: dollars, and tokens without a price; all tokens if neither."""
     parts = [f"{spent.cost_usd:.2f} USD"] if spent.cost_usd else []
     if spent.unpriced:
         parts.append(f"{spent.unpriced} tokens without a price")

@@ -1,6 +1,7 @@
 """Finds the causes of messages to the agent, as keys without a run; None: there is no cause.
 
-The number of tries is the number of messages sent since the last push by a person.
+A try is a cause that was sent to the agent. A person's push to the branch makes earlier tries
+uncounted.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,10 @@ _FORWARDED: Final = ("tell", "answer", "review")
 
 
 def ci(view: SessionView) -> Key | None:
-    """Return the cause for failed checks of the current head, once all its checks are completed."""
+    """Return the cause for failed checks of the head, once no check is pending or due for a rerun.
+
+    None too if all of them fail on the base branch, or if the head is not the workspace's.
+    """
     if not view.failed_checks or view.pending_checks or view.handed_to_human or not view.current:
         return None
     failed = view.checks_to_fix
@@ -33,7 +37,7 @@ def ci(view: SessionView) -> Key | None:
 
 
 def conflict(view: SessionView) -> Key | None:
-    """Return the cause if the head conflicts with its base, or GitHub refused to update it."""
+    """Return the cause if the head conflicts with its base, or GitHub refused to merge that in."""
     pull = view.pull
     if pull is None or view.handed_to_human or not view.current:
         return None
@@ -45,12 +49,12 @@ def conflict(view: SessionView) -> Key | None:
 
 
 def remote_commits(view: SessionView) -> Key | None:
-    """Return the cause for commits of others that the workspace lacks."""
+    """Return the cause for commits of others on GitHub's branch that the workspace lacks."""
     return keys.merge_branch(view.pull.head) if view.pull and view.has_remote_commits else None
 
 
 def review(view: SessionView) -> Key | None:
-    """Return the cause for remarks of people that were not sent to the agent yet."""
+    """Return the cause for remarks that count (`SessionView.counts`) and are not sent yet."""
     if not view.unsent_remarks or view.handed_to_human:
         return None
     return keys.address_review(remark.id for remark in view.unsent_remarks)
@@ -64,7 +68,7 @@ def forwarded(view: SessionView) -> dict[Key, Command]:
 
 
 def uncommitted(view: SessionView) -> Key | None:
-    """Return the cause for uncommitted work: one after each request or failed run."""
+    """Return the cause for uncommitted work, a new one after each request or failed or lost run."""
     if not view.facts.work.dirty:
         return None
     requests = view.history.first_sent(REQUESTS)
@@ -92,7 +96,10 @@ def off_branch(view: SessionView) -> Key | None:
 
 
 def repairs(view: SessionView) -> dict[Key, datetime]:
-    """Return the tries to repair checks since all last passed, at any commit, with their times."""
+    """Return the sets of failed checks that were sent since all checks passed, with the times.
+
+    All checks may have passed at any commit. A set is named by its cause.
+    """
     green = view.pull.green_since if view.pull else None
     return view.history.first_sent(_CI, _since_person(view, green))
 
@@ -105,7 +112,7 @@ def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
 
 
 def review_rounds(view: SessionView) -> dict[Key, datetime]:
-    """Return the messages about reviews and comments, with their times."""
+    """Return the causes of reviews and comments that were sent to the agent, with their times."""
     return view.history.first_sent(_REVIEW, _since_person(view))
 
 
@@ -127,15 +134,18 @@ def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
 
 
 def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
-    """Whether all `most` tries are used up, and the cause is not that of one of the tries.
+    """Whether `most` causes or more were tried, and `cause` is none of them.
 
-    So a message that was lost in a crash can be sent again.
+    A cause that was tried already may be sent again, because its message may be lost with a run.
     """
     return cause not in tries and len(tries) >= most
 
 
 def due(view: SessionView, cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
-    """Whether a cause was not sent to the agent yet, and tries are left."""
+    """Whether a cause is still to be sent to the agent, and fewer than `most` were tried.
+
+    A cause that was sent counts as still to be sent if its message was lost with the run.
+    """
     return view.history.last_sent(cause) is None and not spent(cause, tries, most)
 
 

@@ -33,7 +33,7 @@ class CommandQueries:
 
     @property
     def requested_agent(self) -> Command | None:
-        """The newest command that names an agent; None if that agent already has the session."""
+        """The newest command that names an agent; None: none does, or it is the current agent."""
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)
@@ -42,7 +42,7 @@ class CommandQueries:
 
     @property
     def permission_mode(self) -> str:
-        """The permission mode by the newest command with one, else as created; empty: none."""
+        """The permission mode by the newest command with one, or else as created; empty: none."""
         giving = [one for one in self.facts.commands if one.kind in _GIVES_MODE]
         given = [one for one in giving if mode_of(one.text)]
         last = max(given, key=lambda command: command.at, default=None)
@@ -69,7 +69,7 @@ class CommandQueries:
         return cancel is not None and all(cancel.at > merge.at for merge in self._merges())
 
     def _merges(self) -> list[Command]:
-        """Return the `merge` commands but those for the head of another open pull request."""
+        """Return the `merge` commands, except those for the head of another open pull request."""
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:
             return merges

@@ -57,9 +57,9 @@ def checks_waived(view: SessionView) -> bool:
 
 
 def missing_checks(view: SessionView) -> tuple[str, ...]:
-    """Return the names of expected checks if no check ran; empty if a command waives them.
+    """Return the names of the expected checks if no check ran; else empty.
 
-    A `merge` command waives them if it came at least `Policy.settle_seconds` after the push.
+    Empty too after a `merge` command that came at least `Policy.settle_seconds` after the push.
     """
     pull, policy = view.pull, view.policy
     if pull is None or view.passes or not pull.checks_expected or not policy.expect_checks:

@@ -40,7 +40,7 @@ def names(facts: Facts, command: Command, head: str) -> bool:
 
 
 def this_life(facts: Facts) -> Facts:
-    """Return the facts without those that a restore or a retry makes obsolete."""
+    """Return the facts without those that a restore, a retry or an `allow` makes obsolete."""
     if not facts.commands:
         return facts
     restored, retried = _asked(facts, RESTORES), _asked(facts, "retry")
@@ -82,7 +82,7 @@ def _asked(facts: Facts, kind: str) -> datetime | None:
 
 
 def _last_run(facts: Facts, before: datetime) -> int:
-    """Return the number of the last run that was started before this time; 0 if none."""
+    """Return the number of the last run that was started before this time; 0 if none was."""
     started = (
         key.run
         for key, done in facts.done.items()

@@ -47,7 +47,7 @@ def _asked(view: SessionView) -> str:
 
 
 def _activity(view: SessionView) -> str:
-    """Return what the agent does, whether a new run follows, and why it waits for a slot."""
+    """Return what the agent does, whether a new run follows, and why the session has no slot."""
     agent, waits = view.facts.agent, view.facts.waits
     if view.last_availability is Availability.BLOCKED:
         known = f"the agent is blocked: {agent.error or 'it reports no error message'}"
@@ -82,7 +82,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations, because a branch rule may require to resolve them."""
+    """Return the unresolved conversations, which a branch rule may not allow; empty: none is."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"
@@ -93,7 +93,10 @@ def _conversations(view: SessionView) -> str:
 
 
 def _ignored(view: SessionView) -> str:
-    """Return which approvals do not count, why, and what is needed instead; empty: all count."""
+    """Return why the approvals or the requester's `merge` command do not suffice as a review.
+
+    The text says what is needed instead; empty: nothing has to be explained.
+    """
     if view.approved:
         return ": GitHub requires another approval, such as a code owner's"
     why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
@@ -152,7 +155,7 @@ def _parts(template: str) -> tuple[str, ...]:
 def sentence(
     template: str, view: SessionView, why: str = "", blockers: Sequence[Blocker] = ()
 ) -> str:
-    """Return a template with its placeholders filled in: `NAMES`, `{why}` and `{blockers}`."""
+    """Return a template with its placeholders filled in: those in `NAMES`, `why` and `blockers`."""
     if "{" not in template:
         return template
     texts = _parts(template)

@@ -1,7 +1,7 @@
 """The queries of rules and reactions over one session's facts, policy and time.
 
-No query has a side effect. A query whose result depends on the clock returns a `Recheck` instead,
-or `SessionView.changes_at` includes the time; the session is judged again at the earliest of these.
+No query has a side effect. A query whose result time alone will change says when, by a `Recheck` or
+in `SessionView.changes_at`; the session is judged again at the earliest of these times.
 """
 
 from collections.abc import Sequence
@@ -48,13 +48,13 @@ RESUMING: Final = ("resume", "restart", "tell", "answer")
 
 @final
 class Recheck(Struct, frozen=True, gc=False):
-    """The result of a query that has to be repeated later, because only time is missing."""
+    """The result of a query that is to be repeated later, because time alone may change it."""
 
     at: datetime  #: When to repeat it.
 
 
 def earliest(one: datetime | None, other: datetime | None) -> datetime | None:
-    """Return the earlier of two times; None is no time: the other one is returned."""
+    """Return the earlier of two times; if one is None, the other; None if both are."""
     if one is None or other is None:
         return one or other
     return one if one < other else other
@@ -173,8 +173,8 @@ class SessionView(CommandQueries):
         """Return the removal of this head from the merge queue after the bot had added it.
 
         https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-        None if the bot never queued this head, if a person cancelled the merge or commanded it
-        again since, or if the head is in the queue again.
+        None if the bot never queued this head, if a person cancelled the merge or commanded another
+        one since, or if the head was queued again.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:
@@ -291,19 +291,22 @@ class SessionView(CommandQueries):
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
 
     def _awaits_answer(self, thread: Thread) -> bool:
-        """Whether an unresolved thread has a comment that counts, and its last is not the bot's."""
+        """Whether a thread is unresolved, a comment in it counts, and the last is not the bot's."""
         if thread.resolved or not thread.remarks or thread.remarks[-1].own:
             return False
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: by an allowed author, and not addressed to the bot."""
+        """Whether a remark is for the agent: its author may write, and it does not address us.
+
+        Remarks of a bot count only if `Policy.bots` lists it.
+        """
         if remark.own or remark.to_bot or not remark.allowed:
             return False
         return not remark.bot or self.policy.lists(remark.author)
 
     def may_have_findings(self) -> bool:
-        """Whether an escalation is possible besides a question and a run without a commit."""
+        """Whether an escalation is possible besides a question and a run that changed nothing."""
         facts, pull = self.facts, self.pull
         work = facts.work
         if facts.failures or self.unpushed or work.dirty or work.unreadable or self.dequeued:
@@ -348,7 +351,7 @@ class SessionView(CommandQueries):
         )
 
     def _merged_remote(self, pull: Pull) -> bool:
-        """Whether the head was merged into the workspace, or the agent was asked to do it."""
+        """Whether the head was merged into the workspace, or the agent was asked to merge it."""
         merged = self.facts.done.get(keys.merge_remote(pull.head))
         if merged is None:
             return False
