@@ -51,7 +51,7 @@ class ConfigError(Exception):
 
 
 class Secrets(Struct, frozen=True, kw_only=True):
-    """The secrets; an empty text is a secret that is not set. The repr shows names only."""
+    """The secrets; an empty text is a secret that is not set. The repr masks their values."""
 
     token: str = ""
     webhook_secret: str = ""
@@ -67,14 +67,15 @@ class Secrets(Struct, frozen=True, kw_only=True):
         return f"Secrets({', '.join(f'{name}=***' for name in names)})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Hide the values in tracebacks too."""
+        """Return the names of the set secrets with masked values, for tracebacks by Rich."""
         return [(name, "***") for name in self.__struct_fields__ if getattr(self, name)]
 
 
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
-    """Return the settings in a file and the secrets in an environment or the files it names.
+    """Return a file's settings, and the secrets in environment variables or in files.
 
-    Raises `ConfigError` if the settings or a secret cannot be read or are invalid.
+    `secret_file` and `github.private-key-file` say which files. Raises `ConfigError` if settings or
+    a secret cannot be read or are invalid.
     """
     settings = load_settings(path)
     secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}
@@ -107,7 +108,10 @@ def load_settings(path: Path) -> Settings:
 
 
 def settings_of(text: str, path: str) -> Settings:
-    """Return the settings in a text. Raises `ConfigError` if it is invalid, which names `path`."""
+    """Return the settings in a text. Raises `ConfigError` if they are invalid.
+
+    `path`: the name of the file with the text, for the error's message.
+    """
     try:
         document = tomllib.loads(text)
     except ValueError as error:  # The message has line and column.
@@ -137,7 +141,10 @@ def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
-    """Return each required secret or project that is missing or unusable, with its remedy."""
+    """Return a line for each required secret or project that is missing or unusable, with a remedy.
+
+    Empty: nothing is missing.
+    """
     lacking = no_credentials(settings, secrets)
     wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
@@ -185,9 +192,9 @@ def secret_values(
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file with a variable's secret, and where it is named; None: there is no file.
+    """Return the file with a variable's secret, and what names it, for messages; None: no file.
 
-    The file is that in `VARIABLE_FILE`, or systemd's credential with the variable's name:
+    The variable `VARIABLE_FILE` names the file, or it is systemd's credential with that name:
     https://systemd.io/CREDENTIALS/
     """
     if named := environ.get(f"{variable}_FILE"):
@@ -257,7 +264,10 @@ def _expected(message: str) -> str:
 
 
 def _choices(value: object, kind: Any) -> str:
-    """Return the allowed values of an enumeration in words; empty for other types."""
+    """Return the allowed values of an enumeration, with the one closest to `value`, in words.
+
+    Empty: `kind` is no enumeration.
+    """
     if get_origin(kind) is Literal:
         words = [str(word) for word in get_args(kind) if word]
     elif isinstance(kind, type) and issubclass(kind, Enum):

@@ -46,7 +46,7 @@ def signing_forms(secret: str) -> Iterator[str]:
 
 
 def secrets_in(url: str) -> Iterator[str]:
-    """Yield the texts to mask for a notifier's URL: itself, its password, and apparent tokens.
+    """Yield the texts to mask for a notifier's URL: the URL, its password, and apparent tokens.
 
     A token may be in any part: `slack://TOKEN/TOKEN/TOKEN`, `tgram://TOKEN/CHAT`.
     """

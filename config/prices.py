@@ -1,4 +1,4 @@
-"""The prices of models that ship with Mergewright."""
+"""Reads the prices of models from `prices.toml`, a file that is part of Mergewright."""
 
 import tomllib
 from collections.abc import Mapping

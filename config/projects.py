@@ -65,7 +65,10 @@ def allows(settings: Settings, repository: str) -> bool:
 
 
 def project_name(repository: str, id: int, taken: Collection[str]) -> str:
-    """Return a project name that is not in `taken`. `id`: GitHub's id of the repository."""
+    """Return a project name for a repository: its name, else with the owner, else with GitHub's id.
+
+    `taken`: the names in use, of which the first two forms must be none. `id`: GitHub's.
+    """
     parts = repository.casefold().partition("/")
     owner, _, name = (re.sub(r"[^a-z0-9]+", "-", part) for part in parts)
     for wanted in (name.strip("-"), f"{owner}-{name}".strip("-")):

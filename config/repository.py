@@ -1,4 +1,7 @@
-"""A repository's own policy in `.github/mergewright.toml`, which only narrows the server's."""
+"""A repository's own policy in `.github/mergewright.toml`: as strict as the server's or stricter.
+
+Some values, such as the merge method, are no stricter than others; the file may choose these.
+"""
 
 import operator
 import re
@@ -117,7 +120,7 @@ _WAITS: Final = ("settle_seconds", "review_debounce_seconds")
 
 
 def right_to(name: str) -> Right:
-    """Return what a repository's file may do to a field of the policy."""
+    """Return what a repository's file may do to the policy's field `name`."""
     if name not in MAY_SET:
         return "none"
     # Protected paths are added to those of the server.
@@ -196,7 +199,10 @@ def _shown(value: Any) -> str:
 
 
 def _placed(text: str, says: str) -> FileProblem:
-    """Return a problem with its line: the one that sets the key with which `says` begins."""
+    """Return a problem with its line, which sets the key that the text `says` begins with.
+
+    Line 1 if no such line is found.
+    """
     key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
     if key:
         for number, line in enumerate(text.splitlines(), 1):

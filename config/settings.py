@@ -78,7 +78,7 @@ _ONLY_NAMES_OF_MESSAGE = r"^(?:[^{}]|\{(?:title|number|issue|commits|body)\})*$"
 
 
 class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
-    """The settings that several repositories may share."""
+    """The settings of a project that installations share too: `[installation.project]`."""
 
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
     #: The login of a machine user: assigning an issue to it starts a session, as the label does.
@@ -213,7 +213,10 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
-    """Return what labels and commands may name: agents, types, and `AGENT TYPE` if several."""
+    """Return what labels and commands may name: agents, their types, and one type of an agent.
+
+    The last is written `AGENT TYPE`, for agents that have several types.
+    """
     types = {kind for one in agents.values() for kind in one.types}
     several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
     return {*agents, *types, *(f"{name} {kind}" for name, kinds in several for kind in kinds)}
@@ -304,14 +307,17 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def identities(self) -> dict[str, AgentSettings]:
-        """All agents by name: the named ones, and one for each agent type that none of them has."""
+        """All agents by name: those in `[agents.NAME]`, and one for each other agent type.
+
+        The agent of a type that no agent in the file has is named like the type.
+        """
         named = {kind for agent in self.agents.values() for kind in agent.types}
         alone = [kind for kind in self.agent_types if kind not in named]
         return {**self.agents, **{kind: AgentSettings(types=(kind,)) for kind in alone}}
 
     @property
     def key_variables(self) -> dict[str, str]:
-        """By the name of each model key's environment variable, the first setting that names it."""
+        """The first setting that names each environment variable with a model key, by variable."""
         named = {
             f"agent-types.{name}.key": kind.key
             for name, kind in self.agent_types.items()
@@ -324,7 +330,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def notifier_variables(self) -> dict[str, str]:
-        """By the name of each notifier's environment variable, the first setting that names it."""
+        """The first setting that names each environment variable of a notifier, by variable."""
         named = {
             f"notify.{name}.{key}": variable
             for name, one in self.notify.items()
