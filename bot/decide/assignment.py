@@ -72,7 +72,10 @@ class Assignment:
         return AssignedAgent(able[0], name)
 
     def _experience(self, project: str, about: str) -> Mapping[str, int]:
-        """Return how many of each agent's merged sessions changed files that a text names."""
+        """Return how many of each agent's merged sessions changed files that `about` names.
+
+        Empty unless the project's `affinity` is "area".
+        """
         if self.projects[project].affinity != "area":
             return {}
         named = {found[0].strip("./") for found in _FILE.finditer(about)}
@@ -88,7 +91,10 @@ class Assignment:
         return self.choose(name, session.project, session.requester, about)
 
     def handover_blocker(self, session: Session, name: str) -> str:
-        """Return why a session cannot move to this agent or agent type now; empty if it can."""
+        """Return why a session cannot move to this agent or agent type now; empty if it can.
+
+        Empty too if the session has that agent or type already.
+        """
         if name in agent_names(session.agent_name, session.agent_type):
             return ""
         chosen = self._successor(session, name)
@@ -97,10 +103,10 @@ class Assignment:
         )
 
     def hand_over(self, session: Session, name: str, run: int) -> Session:
-        """Assign the session to an agent of this name or type from run number `run` on.
+        """Assign the session to the agent `name`, or to one of that type, from run `run` on.
 
-        Returns the changed session. Idempotent: if the session's agent has this name or type,
-        nothing changes.
+        Returns the changed session. Idempotent: if the session's agent has this name or type
+        already, nothing changes.
         """
         if name in agent_names(session.agent_name, session.agent_type):
             return session
@@ -110,7 +116,7 @@ class Assignment:
 
 
 def describe(issue: Issue) -> str:
-    """Return title and text of an issue, for `Assignment.choose`."""
+    """Return the title and text of an issue, as `Assignment.choose` takes them in `about`."""
     return f"{issue.title}\n{issue.body}"
 
 
@@ -123,7 +129,7 @@ def _is_in(path: str, named: Set[str]) -> bool:
 
 
 def caps(settings: Settings) -> Caps:
-    """Return from the settings how many sessions may run an agent at the same time."""
+    """Return the settings' limits on sessions that run an agent at the same time."""
     limits = settings.limits
     return Caps(
         sessions=limits.sessions,

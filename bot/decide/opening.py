@@ -40,7 +40,7 @@ class Opening:
     modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session, add a command to the existing session, or refuse. Idempotent."""
+        """Open a session for the issue, or give its session a command, or refuse. Idempotent."""
         issue = f"issue:{candidate.number}"
         known = self.store.sessions.of_subject(candidate.repository, issue)
         session = self.store.sessions.get(known) if known else None
@@ -103,7 +103,10 @@ class Opening:
             self.store.commands.add_granted(session.id, command)
 
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
-        """Return why a label is ignored; empty if it takes effect."""
+        """Return why a label is ignored; empty if it takes effect.
+
+        An actor without write access is recorded, for `notify_outsiders`.
+        """
         if not actor:
             return "it is unknown who added it"
         if candidate.allowed:
@@ -129,7 +132,10 @@ class Opening:
     def _open(
         self, candidate: Candidate, issue: Issue, agent: str, requested: Requested | None = None
     ) -> bool:
-        """Open a session and settle its start command; False if its id or branch is taken."""
+        """Open a session and settle its start command; False if its id or branch is taken.
+
+        `requested`: the start command; None: a label asks for the session.
+        """
         name, project = candidate.project, self.projects[candidate.project]
         requester = candidate.trigger.actor
         chosen = self.assignment.choose(agent, name, requester, describe(issue))
@@ -175,7 +181,7 @@ def branch_name(pattern: str, number: int, title: str) -> str:
 def notify_outsiders(
     outsiders: OutsidersTable, is_silenced: Callable[[str], bool], clock: Clock
 ) -> int:
-    """Reply to each recorded person without write access; return the number of people.
+    """Reply to each recorded person without write access; return how many were recorded.
 
     The comments are added to the outbox. People in a silenced repository get none.
     """

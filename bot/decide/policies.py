@@ -98,7 +98,7 @@ class Policies:
         return self.apply(seen)
 
     def apply(self, kept: Configuration) -> bool:
-        """Apply a repository's last valid file. Returns whether its policy changed.
+        """Apply a repository's last valid file, `kept.valid`. Returns whether its policy changed.
 
         Settings that the server's current policy no longer permits are ignored and logged.
         """

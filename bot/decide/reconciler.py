@@ -43,7 +43,7 @@ _UNDECIDED = "the bot does nothing for this session, because the decision about 
 
 
 class _Confirmed(Struct, frozen=True):
-    """The actions that the last decision about a session wanted."""
+    """The actions that a decision about a session wanted, and when it has to be made again."""
 
     version: int  #: The session's version at that decision.
     project: str
@@ -153,7 +153,7 @@ class Reconciler:
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _configured(self, facts: Facts) -> Facts:
-        """Return the facts, completed from the configuration."""
+        """Return the facts with the configured agents and modes, and whether the project exists."""
         return replace(
             facts,
             agents=self.agents,
@@ -167,7 +167,10 @@ class Reconciler:
         failed: list[str],
         now: datetime,
     ) -> int:
-        """Record decisions, append failed sessions to `failed`, return how many had changed."""
+        """Record decisions, and return how many sessions had changed and so stay due.
+
+        Sessions whose decision could not be recorded are appended to `failed`.
+        """
         outdated = 0
         written = self.store.decisions.record(decisions, now) if decisions else ()
         for (one, decided), future in zip(decisions, written, strict=True):
@@ -236,7 +239,10 @@ class Reconciler:
     def _wants(
         self, facts: Facts, policy: Policy, action: Action, now: datetime
     ) -> tuple[bool, datetime | None]:
-        """Whether a decision on these facts wants an action that was ordered, and until when."""
+        """Whether a decision on these facts wants an ordered action, and when that may change.
+
+        The time is None if only new facts change it.
+        """
         # Needed for actions that are not looked up in the decision; `observe` has no actions.
         acts = policy.mode is not Mode.OBSERVE
         if isinstance(action, Comment) and action.topic == "answer":
@@ -257,7 +263,7 @@ class Reconciler:
 
 
 def _ordered(one: LoadedSession, decided: SessionDecision) -> Iterator[str]:
-    """Yield the trace names of the actions that are ordered by this decision first."""
+    """Yield the names, in traces, of the actions that this decision is the first to order."""
     for action in decided.actions:
         if isinstance(one.facts, Facts) and action.key not in one.facts.pending:
             yield f"{one.session} {action.key}"
