@@ -82,10 +82,10 @@ class ActionDispatcher:
             return RetryLater(str(failure))
 
     def _git_failed(self, repository: str, failure: GitFailure) -> RetryLater:
-        """When to have git try again.
+        """Return when to have git try again.
 
         GitHub answers git with the same 403 for an App that is suspended or not installed and for
-        a repository that is gone; its API tells them apart.
+        a repository that is gone; GitHub's API tells these cases apart.
         """
         try:
             self.github.read.repository(repository)
@@ -99,7 +99,7 @@ class ActionDispatcher:
         """Return the result of an action that took effect without a record; None: it did not.
 
         Looks for pushes, pull requests, updates and merges, which decisions no longer want once
-        they took effect. Every other action is repeated, which has no second effect.
+        they took effect. None for every other kind: a repetition of it has no second effect.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()
@@ -122,11 +122,11 @@ class ActionDispatcher:
                 return None
 
     def _has_project(self, session: Session, action: actions.Action) -> bool:
-        """Whether the session's project is there; a stop needs none."""
+        """Whether the session's project is configured, or the action is a stop and needs none."""
         return isinstance(action, actions.Stop) or session.project in self.locations.projects
 
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """Return the table that this action needs and the configuration lacks; empty: none."""
+        """Return which table this action needs that the configuration lacks; empty: none."""
         if isinstance(action, actions.Start) and action.agent:
             return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)
@@ -233,7 +233,7 @@ class ActionDispatcher:
         return Completed()
 
     def _adopt(self, session: Session, head: str, onto: str, check: FinalCheck) -> ActionResult:
-        """Move the session's branch in the workspace to the commit that is checked out."""
+        """Move the branch in the workspace from `onto` to `head`, the commit checked out."""
         workspace = self.locations.workspace_of(session)
         if stopped := check():
             return stopped
@@ -247,7 +247,10 @@ class ActionDispatcher:
     def _merge_remote(
         self, session: Session, head: str, into: str, check: FinalCheck
     ) -> ActionResult:
-        """Merge commits that others pushed into the workspace; the agent resolves conflicts."""
+        """Merge `head`, with commits that others pushed, into the workspace's branch at `into`.
+
+        The result is `CLASH` if the commits conflict, so that the agent is asked to merge them.
+        """
         mirror = self.locations.mirror(session.project)
         workspace = self.locations.workspace_of(session)
         if not workspace.made:
@@ -273,6 +276,7 @@ class ActionDispatcher:
     ) -> Completed:
         """Write the session's status into a check run, which only an App may create.
 
+        `first`: no earlier attempt can have created one, so GitHub is not asked for it.
         See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
         """
         if not self.github.reports.can_create_check_runs:

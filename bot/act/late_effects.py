@@ -45,7 +45,10 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 
 @dataclass(eq=False)
 class LateEffects:
-    """Removes duplicate effects, in each resync until the former leaders have ended."""
+    """Removes duplicate effects of former leaders, which are bots that lost the lease.
+
+    `remove` is called in each resync. It checks a leader's actions until that leader has ended.
+    """
 
     outbox: OutboxTable
     sessions: SessionsTable
@@ -110,13 +113,16 @@ class LateEffects:
                 pass  # It has no second effect: GitHub or git compares the commit it names.
 
     def _did(self, session: Session, kind: KeyKind) -> bool:
-        """Whether an action of this kind ended the session, which was not restored since."""
+        """Whether the session has ended and an action of this kind was done for it."""
         return session.ended is not None and any(
             key.kind is kind for key in self.facts.get(session.id).done
         )
 
     def _show_again(self, due: DueAction, action: _Shown) -> None:
-        """Carry out the newest action of the same kind again, if there is a newer one."""
+        """Carry out again the newest done action that writes to the same report or label.
+
+        Does nothing if that is `action` itself.
+        """
         done = [entry.action for entry in self.outbox.of(due.session) if entry.state == "done"]
         newest = next((one for one in done if _place(one) == _place(action)), action)
         if newest != action:
@@ -134,7 +140,7 @@ class LateEffects:
 
 
 def _place(action: actions.Action) -> object:
-    """What an action that shows a state writes to; different for each kind."""
+    """Return what an action writes to: one report or label; for other actions, the key."""
     match action:
         case actions.Report(number=number) | actions.ShowStatus(number=number):
             return type(action), number

@@ -75,7 +75,7 @@ class Merger:
     def _message(
         self, session: Session, merge: MergePull, method: MergeMethod, commits: Sequence[Commit]
     ) -> tuple[str, str]:
-        """The title and the message of the merge commit, by the project's templates."""
+        """Return the title and the message of the merge commit, by the project's templates."""
         project, issue = self.locations.projects[session.project], session.issue
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
         title, credited = pull.title if pull else issue.title, tuple[str, ...]()
@@ -97,9 +97,10 @@ class Merger:
         return merge_title(project.merge_title, title, merge.number, issue.number), message
 
     def _recheck_access(self, session: Session, action: MergePull | Enqueue) -> RetryLater | None:
-        """Read uncached whether everyone who approved or requested the merge may still write.
+        """Return a retry if somebody who approved or requested the merge may no longer write.
 
-        Where one may not, the pull request is refreshed before the next attempt.
+        None: all of them may. Access is read uncached. Before the retry the pull request is
+        refreshed.
         """
         logins = {
             verdict.author
@@ -118,7 +119,7 @@ class Merger:
         return None
 
     def _target(self, session: Session, action: MergePull | Enqueue) -> MergeTarget | RetryLater:
-        """Read where and how it may be merged; it must have the base that it was judged for.
+        """Return where and how the pull request may be merged, or a retry if its base was changed.
 
         GitHub compares the head when it merges, and not the base branch.
         """
@@ -129,10 +130,10 @@ class Merger:
         return RetryLater(f"the base branch was changed to {target.base_branch} meanwhile")
 
     def _landed(self, session: Session, number: int, land: Callable[[], str]) -> Completed:
-        """Call `land`, which merges or enqueues.
+        """Call `land`, which merges or enqueues, and return its result.
 
-        Where the pull request changed, it is refreshed before the next attempt
-        (`bot.act.dispatch` retries a `Conflicted`).
+        If it raises `Conflicted`, the pull request may have changed and is refreshed; the exception
+        is passed on, and `bot.act.dispatch` orders a retry.
         """
         refreshes = (
             refresh(session, f"pull:{number}"),
@@ -154,7 +155,7 @@ def _method(
     """Choose the merge method: the requested one, or another where the repository forbids it.
 
     Commits with closing keywords for other issues are squashed: only a squash replaces their
-    messages.
+    messages. Rejected if a person named the method and it cannot be used, or no method fits.
     """
     method = merge.method if merge.method in allowed or not allowed else allowed[0]
     if merge.asked and method is not merge.method:

@@ -1,4 +1,4 @@
-"""Sends messages to agents at their terminals, and gives people's answers to open dialogs.
+"""Sends messages to agents at their terminals, and enters people's answers into open dialogs.
 
 Nothing here waits until a message arrives. A sent message awaits its receipt (`bot.store.outbox`):
 the agent observer sees the message arrive, or the next decision orders it again.
@@ -108,7 +108,7 @@ class MessageSender:
         """Take one step of an answer to the dialog that is open.
 
         An answer is refused if it was written before the question, or matches none of its choices.
-        It is entered only into the dialog that it began with, each step only on its own page.
+        All its steps go into the same dialog, each on the page of the dialog that it is for.
         """
         if not dialog.id:
             return RetryLater(
@@ -146,7 +146,10 @@ class MessageSender:
 
 
 def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
-    """The receipt of the next attempt. All attempts share an order until the last has failed."""
+    """Return the receipt of an attempt. `before`: that of the attempt before; None: the first one.
+
+    All attempts at one ordered message share `order`, which is part of the keys they are sent by.
+    """
     return Receipt(
         sent=Sent(at=now, until=now + _time_limit(attempt)),
         order=before.order if before else f"@{now.timestamp()}",
@@ -159,7 +162,10 @@ def _time_limit(attempt: int) -> timedelta:
 
 
 def _next_attempt(receipt: Receipt | None) -> int:
-    """Return the next attempt's number, from 0; unchanged until the last is known to be lost."""
+    """Return the next attempt's number, from 0. `receipt`: the last attempt's; None: there is none.
+
+    The number stays the same until the last attempt's message is known to be missing.
+    """
     if receipt is None:
         return 0
     return receipt.tries if receipt.sent.missing else receipt.tries - 1

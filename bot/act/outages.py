@@ -31,7 +31,7 @@ _PROBE_BYTES, _PROBE_FILES = 4 * 1024 * 1024, 64
 
 
 def _disks(data: Path) -> list[Path]:
-    """The data folder, and the folders in it that are on disks of their own."""
+    """Return the data folder, and the folders in it that are on disks of their own."""
     try:
         device = data.stat().st_dev
         found = [Path(one.path) for one in os.scandir(data) if one.is_dir(follow_symlinks=False)]
@@ -41,7 +41,7 @@ def _disks(data: Path) -> list[Path]:
 
 
 def _full(data: Path) -> Path | None:
-    """The first of these folders whose disk is full."""
+    """Return the first folder of `_disks` whose disk is full; None: none is."""
     for folder in _disks(data):
         with suppress(OSError):
             disk = os.statvfs(folder)
@@ -51,7 +51,7 @@ def _full(data: Path) -> Path | None:
 
 
 def _writes(data: Path) -> bool:
-    """Whether files of some size can be written on each disk; quotas count, too."""
+    """Whether a file of `_PROBE_BYTES` can be written on each of `_disks`, in spite of quotas."""
     try:
         for folder in _disks(data):
             with tempfile.TemporaryFile(dir=folder) as probe:
@@ -151,7 +151,10 @@ class Outages:
         return self.clock() + _GITHUB_PAUSE
 
     def met(self, message: str) -> bool:
-        """Whether an outage of this machine caused a failure with this message; notes it."""
+        """Whether an outage of this machine caused a failure with this message.
+
+        If so, the outage is remembered, and `look` records it.
+        """
         found = [one.key for one in RESOURCES if one.words.search(message)]
         if not found and _full(self.folder):
             found = ["disk"]
@@ -187,7 +190,7 @@ class Outages:
             del self._open[resource.key]
 
     def _github_is_back(self) -> bool:
-        """Whether GitHub answered when it was last asked, which another thread does."""
+        """Whether GitHub answers. Another thread asks it; False until that thread has an answer."""
         if self._answer is None:
             self._answer = self.workers.submit(self.github_answers)
         if not self._answer.done():

@@ -84,14 +84,14 @@ class Outbox:
     _deferred: dict[int, str] = field(default_factory=dict, init=False)  #: The last reason.
 
     def begin(self) -> None:
-        """Note which actions a former leader may have attempted. Call it when this bot leads."""
+        """Note which actions an earlier process may have attempted. Call it when this bot leads."""
         self._inherited = self.outbox.newest()
 
     def drain(self) -> int:
-        """Hand due actions to idle workers, skipping sessions with one under way.
+        """Hand due actions to idle workers, and return how many; call it in one thread at a time.
 
-        Actions stay in the store until a worker is idle, because that of an older session may
-        become due before. Returns how many were handed over. Call it in one thread at a time.
+        A session with an action under way is skipped. Actions for which no worker is idle stay in
+        the store, because an action of an older session may become due until a worker is idle.
         """
         self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
@@ -114,7 +114,7 @@ class Outbox:
             self.on_done()
 
     def _work(self, due: DueAction) -> bool:
-        """Carry out one action and record its result; whether one was recorded."""
+        """Carry out one action and record its result; return whether a result was recorded."""
         about: dict[str, str | int] = {"session": due.session, "repository": due.repository}
         about["number"] = getattr(due.action, "number", 0)
         name, kind = f"{due.subject} {due.action.key}", due.action.key.kind
@@ -153,9 +153,10 @@ class Outbox:
             return RetryLater(f"{type(error).__name__}: {error}")
 
     def _is_first(self, due: DueAction) -> bool:
-        """Whether no attempt of its kind, now or before a crash, may have had an unknown effect.
+        """Whether no earlier attempt can have had an effect that is not recorded.
 
-        By its kind and not by its key, because the edits of one report differ in their keys.
+        Earlier attempts at all actions of the same kind in the same queue count, those before a
+        crash too: the edits of one report have different keys.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)
@@ -274,12 +275,15 @@ def _reason(due: DueAction) -> Reason:
 
 
 def _incident(due: DueAction) -> str:
-    """The incident of a repository where something failed, until something succeeds there."""
+    """Return the key of the incident that an action without a session failed in a repository.
+
+    The incident is open until such an action succeeds there.
+    """
     return f"outbox:{due.repository}"
 
 
 def _posted(action: Action) -> str:
-    """What an action without a session posts, for people."""
+    """Return what an action without a session posts, as a phrase for people."""
     match action:
         case Comment(number=number):
             return f"a reply on #{number}"

@@ -41,7 +41,10 @@ class Publishing:
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
-        """Import the commits as hostile input, check them, and push unless somebody else pushed."""
+        """Import the commits as hostile input, check them, and push them.
+
+        The push is refused if somebody else pushed commits that `head` does not contain.
+        """
         pushed = self._pushes(session.id)
         mirror = self.locations.mirror(session.project) if pushed else self._identified(session)
         head = publish.head
@@ -54,7 +57,7 @@ class Publishing:
         return check() or self._push(session, mirror, head, pushed, check)
 
     def _identified(self, session: Session) -> Mirror:
-        """The mirror with the current name of its repository, read by its id.
+        """Return the mirror, with the current name of its repository, which is read by its id.
 
         A push goes to a name, which another repository may have taken since a rename. Where the
         branch exists already, a push is refused by any repository that does not have its commit.
@@ -101,7 +104,7 @@ class Publishing:
     def _refusal(
         self, session: Session, mirror: Mirror, publish: actions.Publish
     ) -> Rejected | None:
-        """The reason why these commits must not be pushed without a person, if there is one."""
+        """Return why these commits must not be pushed without a person; None: they may be."""
         head = publish.head
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
@@ -168,7 +171,7 @@ class Publishing:
         return Completed(result=str(number), refreshes=(refresh(session, f"pull:{number}"),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
-        """The title and text that the agent wrote for its pull request; empty if it wrote none."""
+        """Return the title and text that the agent wrote for its pull request; empty if none."""
         run = self.locations.run_of(session)
         text = self.locations.host.records.handover(run).summary
         summary = printable(visible(text[:_MOST_OF_SUMMARY]))
@@ -176,13 +179,16 @@ class Publishing:
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:
-        """Every commit that the bot pushed to the session's branch, with the time of the push."""
+        """Return each commit that the bot pushed to the session's branch, and when it did."""
         done = self.facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 
 def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> str:
-    """Why a person should see these commits first; empty: nothing is wrong with them."""
+    """Return why a person should see these commits before a push; empty: nothing is wrong.
+
+    `there`: the commit of the branch on GitHub; empty: there is no such branch.
+    """
     head, most = publish.head, publish.max_file_mb
 
     def is_ours(email: str) -> bool:
@@ -202,7 +208,7 @@ def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> st
 
 
 def made(mirror: Mirror) -> Mirror:
-    """Return the mirror, after making it again if it is gone, as after a restore elsewhere."""
+    """Return the mirror, fetched from GitHub if its folder is gone, as after a backup's restore."""
     if not mirror.path.is_dir():
         mirror.refresh()
     return mirror
@@ -215,7 +221,7 @@ def _base(session: Session, mirror: Mirror) -> str:
 
 
 def closing_others(commits: Iterable[Commit], issue: int) -> str:
-    """Return the commits whose messages close other issues once on the default branch.
+    """Return the commits whose messages close issues other than `issue` on the default branch.
 
     They are joined by commas, as 7 digits each, 20 at most; empty: there are none. See
     https://docs.github.com/en/issues/tracking-your-work-with-issues/linking-a-pull-request-to-an-issue

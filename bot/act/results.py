@@ -22,7 +22,7 @@ class Completed(Struct, frozen=True, kw_only=True):
 
 
 class AwaitingReceipt(Struct, frozen=True):
-    """A message or a step of an answer was sent; the action is done once that has arrived."""
+    """A message or a step of an answer was sent; the action is done once its arrival is seen."""
 
     receipt: Receipt
 
@@ -45,7 +45,7 @@ class Rejected(Struct, frozen=True):
 
 
 class Withdrawn(Struct, frozen=True):
-    """The action's cause is gone. The action is removed, and may be ordered again."""
+    """The action is not wanted now, such as when its cause is gone. It may be ordered again."""
 
     why: str
 
@@ -55,7 +55,7 @@ class Held(Struct, frozen=True):
 
 
 class LeaseLost(Struct, frozen=True):
-    """This bot may not act: it stops, another one leads, or its database cannot be written."""
+    """This bot may not act: it does not hold the lease, or its database cannot be written."""
 
 
 #: Why an action must not take effect now.

@@ -157,13 +157,16 @@ class AgentRuns:
         return Completed(result=f"kept {kept}" if kept else "", observed=seen)
 
     def _limits(self, session: Session, mode: str) -> RunLimits:
-        """What the run may use. Raises `NotEnforced`."""
+        """Return what the run may use. `mode`: its permission mode; empty: that of the agent type.
+
+        Raises `NotEnforced` if the agent's program cannot enforce a limit.
+        """
         project, kind = self.settings.projects.get(session.project), session.agent_type
         tools, adapter = self.agents.tools(session.agent_name), self.locations.adapters[kind]
         return limits_of_profiles(self.settings, project, kind, tools, adapter, mode)
 
     def _isolation(self, session: Session, run: int) -> IsolationSpec:
-        """How the run is isolated. Raises `NotIsolated`."""
+        """Return how the run is isolated. Raises `NotIsolated` if it must be and cannot be."""
         kind = isolation_of(self.settings, session.project, session.agent_type)
         if kind == NOT_ISOLATED.kind:
             return NOT_ISOLATED
@@ -188,7 +191,10 @@ class AgentRuns:
         base: str,
         held: Collection[str],
     ) -> str:
-        """The text that a run starts with; `held` are the files restored from the base branch."""
+        """Return the text that a run starts with.
+
+        `held`: the steering files that were restored from the base branch; empty: none was.
+        """
         host, run = self.locations.host, self.locations.run_of(session, start.run)
         handover = host.records.handover(run)
         values = {
@@ -218,7 +224,10 @@ class AgentRuns:
         return self.github.read.default_branch(session.repository)
 
     def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
-        """The rejection of a branch that somebody else pushed under the session's branch name."""
+        """Return the rejection of a start if somebody else pushed a branch of the session's name.
+
+        None: nobody did, or a workspace exists.
+        """
         branch, mirror = session.branch, self.locations.mirror(session.project)
         if workspace.exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
@@ -294,7 +303,7 @@ def _stopped(agent: Agent) -> Agent:
 
 
 def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejected | None:
-    """The rejection of a session whose commits are lost."""
+    """Return the rejection of a start if the session's commits are lost; None: they are not."""
     had_commits = session.work.head not in ("", session.work.base)
     if not had_commits or workspace.exists or mirror.known_work(session.id, session.branch):
         return None
@@ -308,9 +317,9 @@ def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejecte
 def _notes(
     progress: str, changes: WorkspaceChanges, waiting: Iterable[Mapping[str, str]]
 ) -> Prompt:
-    """The prompt with the earlier agent's progress file, its commits and files, and open messages.
+    """Return the prompt with the earlier agent's progress file, commits and uncommitted files.
 
-    `waiting` is as in `lifecycle.model.actions.Start`.
+    `waiting`: open work on GitHub, which the prompt lists too (`lifecycle.model.actions.Start`).
     """
     values = {
         "progress": progress[-_MOST_OF_PROGRESS:],

@@ -38,7 +38,7 @@ class StrandedRuns:
     clock: Clock
 
     def report(self, why: str) -> None:
-        """Report that the proxy lost its port, with the reason; `end_all` then ends the runs."""
+        """Open an incident that says why the proxy lost its port; `end_all` then ends the runs."""
         text = (
             f"The model proxy lost its port: {why}. Agents without isolation may have sent their"
             " prompts and run tokens to the program that has the port now. They are restarted with"
@@ -48,7 +48,7 @@ class StrandedRuns:
         self.store.incidents.report(INCIDENT, text, self.clock())
 
     def end_all(self) -> None:
-        """If the port was lost, end the runs that know the old one, and close the incident."""
+        """If the proxy lost its port, end the runs that use that port, and close the incident."""
         if all(incident.key != INCIDENT for incident in self.store.incidents.current()):
             return
         try:
@@ -62,7 +62,10 @@ class StrandedRuns:
             self.store.incidents.clear(INCIDENT, self.clock())
 
     def _stranded(self) -> list[Session]:
-        """The sessions whose runs use the port, and started before the new port was written."""
+        """Return the sessions whose runs use the lost port: without isolation, and started before.
+
+        Before means before the proxy wrote the number of its new port.
+        """
         paths, found = self.locations.paths, []
         written = paths.model_port.stat().st_mtime
         for live in self.store.sessions.live():
