@@ -67,7 +67,10 @@ class Archive:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
     def keep(self, session: LiveSession | Session) -> None:
-        """Copy what was appended to a session's files since the last call. Raises `OSError`."""
+        """Copy what was appended to a session's files since the last call.
+
+        Raises the first `OSError`, after all other files were tried.
+        """
         failures = []
         for run in range(1, session.run + 1):
             for name, version in self._records.files(self._locations.run_of(session, run)).items():
@@ -179,13 +182,19 @@ class Archive:
             out.write(self._masked(read, at, min(at + _STEP_BYTES, size), size))
 
     def _continues(self, read: _Read, copy: BinaryIO, begun: int) -> bool:
-        """Whether the file is still the one that was copied, at least as long as the copy."""
+        """Whether the file is still the one that was copied, and at least as long as the copy.
+
+        `begun`: the copy's length in bytes.
+        """
         start = max(0, begun - _TAIL_BYTES)
         copy.seek(start)
         return self._masked(read, start, begun, begun) == copy.read(begun - start)
 
     def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
-        """The bytes from `start` to `end` without secrets, which may extend beyond both ends."""
+        """Return the bytes from `start` to `end` with secrets masked.
+
+        Secrets that extend beyond both ends are found too, within the file's `size`.
+        """
         longest = self._redact.longest
         before = max(0, start - longest)
         data = self._redact.masked(read(before, min(end + longest, size)))
@@ -193,7 +202,10 @@ class Archive:
 
 
 def _mask_values(database: sqlite3.Connection, masked: Callable[[bytes], bytes]) -> None:
-    """Take secrets out of long values, which are fragmented in the file, and out of free pages."""
+    """Mask secrets in a database's values, because long values are fragmented in its file.
+
+    Free pages, which may contain secrets too, are removed from the file.
+    """
     database.create_function("masked", 1, masked, deterministic=True)
     for (table,) in database.execute(_TABLES).fetchall():
         for _, column, *_ in database.execute(f"PRAGMA table_info({_quoted(table)})").fetchall():
@@ -221,7 +233,10 @@ def lay_out(archived: Path, folder: Path) -> None:
 
 
 def _free(copy: Path) -> Path | None:
-    """A free name for the copy of a file before it was replaced; None: it was, too many times."""
+    """Return a free name (`.1`, `.2`) for the copy of a file that was replaced since.
+
+    None: there are `_MOST_COPIES` such copies already.
+    """
     names = (copy.with_name(f"{copy.name}.{number}") for number in range(1, _MOST_COPIES + 1))
     free = (name for name in names if not name.exists() and not _packed(name).exists())
     return next(free, None)
@@ -241,7 +256,10 @@ def _plain(copy: Path) -> Path:
 
 
 def _unpack(plain: Path) -> None:
-    """Decompress a copy if it is compressed. If both exist, they have the same content."""
+    """Decompress the copy `plain` if only its `.gz` exists; remove the `.gz`.
+
+    If both exist, as after a crash, they have the same content.
+    """
     packed = _packed(plain)
     if not plain.exists() and packed.exists():
         new = plain.with_name(f"{plain.name}.new")

@@ -24,8 +24,8 @@ class NotRestored(Exception):
 def back_up(store: Store, paths: Paths, file: Path) -> None:
     """Write a backup (mode 0600) and replace `file` when done. Raises `StoreFailure`, `OSError`.
 
-    The database is copied as it is at one moment, and the archive after that. Agents' files that
-    lack their last seconds are archived again from the running agents.
+    The database is copied as it is at one moment, and the archive after that. The last seconds of a
+    running agent's files may be missing; while these files exist, a restored bot copies them again.
     """
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:
         copy, new = Path(folder) / paths.database.name, Path(folder) / "new"
@@ -50,9 +50,9 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
 
 
 def restore(file: Path, paths: Paths) -> None:
-    """Restore a backup into a data folder without a database.
+    """Restore a backup into a data folder that has no database yet.
 
-    The database is put in its place last, so that an interrupted restore can be repeated. The
+    The database gets its final name last, so that an interrupted restore can be repeated. The
     lease of the bot that wrote the backup is removed; that bot must not run any more.
 
     Raises `NotRestored`, `StoreFailure` for a database that is damaged or of a newer version, and

@@ -85,14 +85,17 @@ def _found(
     remove: Callable[[], object],
     size: Callable[[], int] = lambda: 0,
 ) -> _Found:
-    """One piece of data; `verdict` says whether it is removed, and why."""
+    """Return one piece of data with the functions that remove it and compute its size.
+
+    `verdict`: whether the data is to be removed, and why.
+    """
     goes, why = verdict
     return _Found(Item(thing=thing, name=name, goes=goes, why=why), remove, size)
 
 
 @dataclass(eq=False)
 class Retention:
-    """Plans and applies the removal of data, for one caller at a time."""
+    """Plans the removal of data, and applies it, which only one process can do at a time."""
 
     store: Store
     locations: Locations
@@ -111,9 +114,10 @@ class Retention:
         return [replace(found.item, bytes=found.size()) for found in self._found(orphans=True)]
 
     def apply(self, *, orphans: bool = False) -> list[Item]:
-        """Remove expired data, and with `orphans` also data of no known session. Raises `Busy`.
+        """Remove expired data, and with `orphans` also data of no known session.
 
         Returns what was to be removed; `goes` is false for an item that could not be removed.
+        Raises `Busy` if another process is cleaning up.
         """
         with self._alone():
             for owner in self.store.sessions.owners():
@@ -159,7 +163,7 @@ class Retention:
     # -- by age ----------------------------------------------------------------------------------
 
     def _dated(self) -> Iterator[_Found]:
-        """Rows that belong to no session that is kept."""
+        """Yield the expired rows of each `DatedKind`, which expire by their own age."""
         for kind in DatedKind:
             short = kind in (DatedKind.DELIVERIES, DatedKind.ACTIONS, DatedKind.NOTIFICATIONS)
             days = self.days.transient_days if short else self.days.durable_days
@@ -179,7 +183,10 @@ class Retention:
             yield _found(Thing.HISTORY, owner.id, verdict, remove, lambda: size.bytes)
 
     def _session(self, owner: ResourceOwner, kept: Container[str]) -> Iterator[_Found]:
-        """What is left of a session in the database, once nothing of it is left elsewhere."""
+        """Yield the rows of an expired session of which nothing is left outside the database.
+
+        `kept`: the ids of sessions with folders, an archive or preserved work.
+        """
         verdict = self._expired(owner, self.days.durable_days)
         if not verdict[0] or owner.id in kept:
             return
@@ -264,7 +271,10 @@ class Retention:
         return _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(folder))
 
     def _project_of(self, session: str) -> str:
-        """The project with a mirror whose name a session's id begins with; empty if none."""
+        """Return the project with a mirror whose name begins a session's id; empty: there is none.
+
+        If several do, the longest name.
+        """
         fitting = [
             name
             for name in self.locations.projects
@@ -282,7 +292,7 @@ class Retention:
     def _strays(
         self, running: Sequence[str], owners: Mapping[str, ResourceOwner]
     ) -> Iterator[_Found]:
-        """Programs of unknown sessions, and of sessions that are over."""
+        """Yield the programs of unknown sessions, and of sessions that are over."""
         for name in running:
             owner = owners.get(session_of(name))
             if owner is None or owner.over:
@@ -292,7 +302,7 @@ class Retention:
 
 
 def _removed(found: _Found) -> Item:
-    """Remove an item; a failure is logged and returned as the reason why it is kept."""
+    """Remove an item and return it; a failure is logged and becomes the reason why it is kept."""
     item = found.item
     try:
         item = replace(item, bytes=found.size())
