@@ -1,5 +1,4 @@
-"""Detects why a session is stuck. Each function detects one cause; the first that finds it counts.
-"""
+"""Detects why a session is stuck: each function one cause, of which the first found counts."""
 
 from collections.abc import Callable
 from datetime import datetime
