@@ -1,8 +1,8 @@
 """The rules of all commands: the statuses in which each works, and its replies.
 
 A command is judged by the session's status without it and all later commands. The key of its reply
-records whether it was applied or refused, and stays valid. Only `stop`, which is applied without a
-reply, is judged again until the session has ended.
+records whether it was applied or refused, and stays valid. A command that is applied without a
+reply, such as `stop`, is judged again until the session has ended.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -304,7 +304,7 @@ UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothin
 def escalation(view: SessionView) -> Found:
     """Return the most important escalation of all open pull requests, and when time may change it.
 
-    None: there is no escalation; time alone changes nothing.
+    Each is None if there is none: no escalation, or no such time.
     """
     if not view.several:
         if view.may_have_findings():

@@ -125,7 +125,7 @@ def of_pull(
 def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime | None]:
     """Return whether people are needed, for which finding, and when time alone may change that.
 
-    None: there is no finding; time alone changes nothing.
+    The finding and the time are None if there is none.
     """
     finding, recheck_at = escalation(view)
     if finding is not None:
@@ -177,16 +177,16 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
 
 
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
-    """Return the wait for checks to begin that skip drafts, once a draft was made ready.
+    """Return the wait for further checks to begin after the bot marked a draft as ready.
 
-    None: the bot did not make it ready, or the wait is over.
+    None: the bot marked none, or the wait is over.
     """
     readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
 
 
 def _review(view: SessionView, pull: Pull) -> Review:
-    """Return the state of the reviews: GitHub's, and by the policy's rules on what counts."""
+    """Return GitHub's state of the reviews, corrected by what the policy counts or requires."""
     if view.objectors or pull.review is _ASKED:
         return Review.CHANGES_REQUESTED
     if view.policy.threads_block and view.open_threads:

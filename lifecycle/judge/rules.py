@@ -145,7 +145,7 @@ RULES: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def rule_for(signals: Signals) -> Rule:
-    """Return the first rule whose condition is met; the last one's is, in every running session."""
+    """Return the first rule whose condition is met. The last rule fits every running session."""
     return next(rule for rule in RULES if rule.when(signals))
 
 

@@ -62,7 +62,7 @@ def stage_of(view: SessionView) -> StageReading:
 
 
 def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
-    """Return the stage of a session whose run has not started, with a finding of its wait."""
+    """Return the stage of a session whose run has not started, with what it waits for."""
     issue = view.facts.issue
     if not view.history.started and issue.blocked_by:
         blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)
@@ -83,7 +83,7 @@ def _queued(view: SessionView, waits: Finding, recheck_at: datetime | None) -> S
 
 
 def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
-    """Return the issues a session waits for; people are notified of circular dependencies."""
+    """Return the finding that a session waits for other issues; people are notified of a circle."""
     why = f"waits for {', '.join(issues)}"
     if not in_circle:
         return Finding(None, Reason.ISSUE_BLOCKED, why)

@@ -1,4 +1,4 @@
-"""Detects why a session is stuck: each function one cause, of which the first found counts."""
+"""Detects why a session is stuck. Each function detects one cause; of several, the first counts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -34,7 +34,7 @@ Found = tuple[Finding | None, datetime | None]
 def first(rows: tuple[Row, ...], view: SessionView) -> Found:
     """Return the first finding of these functions, in order, and when time alone may change it.
 
-    None: there is no finding; time alone changes nothing.
+    Each is None if there is none.
     """
     recheck_at: datetime | None = None
     for row in rows:
@@ -88,7 +88,10 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
 
 
 def since(view: SessionView) -> datetime:
-    """Return when the agent's activity began, or else the last sign of it, message or start."""
+    """Return when the agent's activity began; if unknown, when it was last seen or instructed.
+
+    If that is unknown too, when the session was created.
+    """
     agent, facts = view.facts.agent, view.facts
     return agent.since or agent.seen or view.instructed_at or facts.created
 

@@ -149,7 +149,7 @@ def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
 
 
 def lacks_slot(view: SessionView) -> bool:
-    """Whether the session's program has ended, and a new run of it has no slot."""
+    """Whether a run crashed or was interrupted and the session has no slot for the next run."""
     return not view.facts.slot and view.last_availability in RESTARTED
 
 

@@ -1,6 +1,6 @@
 """Actions: everything a decision may request, each with a key derived from its cause.
 
-Actions on the program carry the run in their key; actions on GitHub do not.
+The key of an action on a run's program contains the run's number, as do those of some comments.
 """
 
 import re

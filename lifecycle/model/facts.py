@@ -93,7 +93,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """What was spent so far, by a session's runs or by a repository in a day."""
+    """What a group of runs has spent so far, such as a session's, or a repository's in a day."""
 
     cost_usd: float = 0.0
     tokens: int = 0

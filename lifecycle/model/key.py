@@ -115,7 +115,7 @@ class Key(Struct, frozen=True, cache_hash=True, array_like=True):
     run: int = 0  #: 0: it does not concern a run.
 
     def of_run(self, run: int) -> "Key":
-        """Return the key of the same kind and cause with the number `run`."""
+        """Return the key of the same kind and cause for the run with the number `run`."""
         return Key(self.kind, self.cause, run)
 
     @property

@@ -32,7 +32,7 @@ class MergeMethod(StrEnum):
 
 
 class NothingToShow(StrEnum):
-    """What to do if an agent exits successfully without a commit."""
+    """What to do if an agent finishes without a commit."""
 
     ASK = "ask"  #: Ask people.
     DONE = "done"  #: End the session as done.

@@ -15,9 +15,9 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\uf
 
 
 def plain(text: str) -> str:
-    """Return the text without escape sequences, and without control characters that change it.
+    """Return the text without escape sequences and control characters, except newlines and tabs.
 
-    Newlines and tabs stay; characters that change the reading direction are removed too.
+    Other line separators and characters that change the reading direction are removed too.
     """
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
 

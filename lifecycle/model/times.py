@@ -24,7 +24,7 @@ def from_seconds(seconds: float) -> datetime:
 
 
 def from_text(text: str) -> datetime | None:
-    """Parse a time with a zone in the format of ISO 8601; None if it is not plausible."""
+    """Parse a time with a zone in the format of ISO 8601; None if it is none, or not plausible."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -148,11 +148,11 @@ class ActionHistory:
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """When the next run was started after each run that failed or was lost, by its number."""
+        """The start of the next run, by the number of the run before, which failed or was lost."""
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:
-        """Return when a cause was last sent to the agent; None if never, or if every one was lost.
+        """Return when a cause was last sent to the agent; None if never, or if it always was lost.
 
         A message is lost if its run failed before a push followed it.
         """
@@ -176,7 +176,7 @@ class ActionHistory:
     ) -> dict[Key, datetime]:
         """Return when each cause of these kinds was first sent to the agent.
 
-        Causes that were first sent before `since` or then are omitted; None: none is omitted.
+        Causes that were first sent at `since` or before are omitted; None: no cause is omitted.
         """
         done = self._done
         first = {

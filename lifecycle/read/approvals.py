@@ -5,7 +5,7 @@ from lifecycle.model.policy import Policy
 
 
 def fault(approval: Verdict, pull: Pull, requester: str, policy: Policy) -> str:
-    """Return why an approval does not count, as what its author did or lacks; empty if it counts.
+    """Return why an approval does not count, e.g. "requested this work"; empty if it counts.
 
     https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-pull-request-reviews-before-merging
     """

@@ -114,7 +114,7 @@ _AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this 
 
 
 def _dollars(scope: _Scope) -> Budget:
-    """Return the scope's budget in dollars; `Policy.unpriced_usd` is for tokens without a price."""
+    """Return the scope's budget in dollars, with unpriced tokens at `Policy.unpriced_usd`."""
     spending = scope.spent
 
     def spent(facts: Facts, policy: Policy) -> float:
@@ -223,7 +223,7 @@ def describe(reached: ReachedBudget, facts: Facts, policy: Policy) -> str:
 
 
 def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
-    """Return the key of a reached budget; it changes with the limit, and by restore or by day."""
+    """Return the key of a reached budget; it differs by limit, and by day or last restore."""
     restored = facts.restored_at
     day = now.date().isoformat() if reached.row.of_day else ""
     since = day or (restored.isoformat() if restored else "")

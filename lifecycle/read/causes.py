@@ -1,7 +1,7 @@
 """Finds the causes of messages to the agent, as keys without a run; None: there is no cause.
 
-A try is a cause that was sent to the agent. A person's push to the branch makes earlier tries
-uncounted.
+A try is a cause that was sent to the agent. Tries before a person's last push to the branch do not
+count.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def ci(view: SessionView) -> Key | None:
 
 
 def conflict(view: SessionView) -> Key | None:
-    """Return the cause if the head conflicts with its base, or GitHub refused to merge that in."""
+    """Return the cause if the head conflicts with its base, or GitHub refused to merge the base."""
     pull = view.pull
     if pull is None or view.handed_to_human or not view.current:
         return None

@@ -82,7 +82,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations, which a branch rule may not allow; empty: none is."""
+    """Return the unresolved conversations, which may prevent a merge by a rule; empty: none."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"
@@ -155,7 +155,10 @@ def _parts(template: str) -> tuple[str, ...]:
 def sentence(
     template: str, view: SessionView, why: str = "", blockers: Sequence[Blocker] = ()
 ) -> str:
-    """Return a template with its placeholders filled in: those in `NAMES`, `why` and `blockers`."""
+    """Return a template with its placeholders filled in.
+
+    `{why}` and `{blockers}` get the arguments of these names, and the others what `NAMES` says.
+    """
     if "{" not in template:
         return template
     texts = _parts(template)

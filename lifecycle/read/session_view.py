@@ -173,8 +173,8 @@ class SessionView(CommandQueries):
         """Return the removal of this head from the merge queue after the bot had added it.
 
         https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-        None if the bot never queued this head, if a person cancelled the merge or commanded another
-        one since, or if the head was queued again.
+        None if the bot never queued this head, if a person has cancelled or commanded the merge
+        since, or if the head was queued again.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:
@@ -297,7 +297,7 @@ class SessionView(CommandQueries):
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: its author may write, and it does not address us.
+        """Whether a remark is for the agent: by an author who may write, not to the bot or by it.
 
         Remarks of a bot count only if `Policy.bots` lists it.
         """
