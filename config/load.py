@@ -194,7 +194,7 @@ def secret_values(
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
     """Return the file with a variable's secret, and what names it, for messages; None: no file.
 
-    The variable `VARIABLE_FILE` names the file, or it is systemd's credential with that name:
+    The variable `VARIABLE_FILE` names the file, or it is systemd's credential of this name:
     https://systemd.io/CREDENTIALS/
     """
     if named := environ.get(f"{variable}_FILE"):

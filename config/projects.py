@@ -67,7 +67,7 @@ def allows(settings: Settings, repository: str) -> bool:
 def project_name(repository: str, id: int, taken: Collection[str]) -> str:
     """Return a project name for a repository: its name, else with the owner, else with GitHub's id.
 
-    `taken`: the names in use, of which the first two forms must be none. `id`: GitHub's.
+    `taken`: the names in use; the first two forms are skipped if in use. `id`: GitHub's id.
     """
     parts = repository.casefold().partition("/")
     owner, _, name = (re.sub(r"[^a-z0-9]+", "-", part) for part in parts)

@@ -78,7 +78,7 @@ _ONLY_NAMES_OF_MESSAGE = r"^(?:[^{}]|\{(?:title|number|issue|commits|body)\})*$"
 
 
 class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
-    """The settings of a project that installations share too: `[installation.project]`."""
+    """The settings that `[projects.NAME]` and `[installation.project]` have in common."""
 
     label: Annotated[str, Meta(min_length=1, max_length=50)] = "mergewright"
     #: The login of a machine user: assigning an issue to it starts a session, as the label does.
@@ -213,9 +213,9 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
-    """Return what labels and commands may name: agents, their types, and one type of an agent.
+    """Return what labels and commands may name: agents, their types, and an agent with a type.
 
-    The last is written `AGENT TYPE`, for agents that have several types.
+    The last, written `AGENT TYPE`, is for agents that have several types.
     """
     types = {kind for one in agents.values() for kind in one.types}
     several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
@@ -317,7 +317,10 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def key_variables(self) -> dict[str, str]:
-        """The first setting that names each environment variable with a model key, by variable."""
+        """The setting that names each environment variable with a model key, by variable.
+
+        If several name it, the first one.
+        """
         named = {
             f"agent-types.{name}.key": kind.key
             for name, kind in self.agent_types.items()
@@ -330,7 +333,10 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def notifier_variables(self) -> dict[str, str]:
-        """The first setting that names each environment variable of a notifier, by variable."""
+        """The setting that names each environment variable of a notifier, by variable.
+
+        If several name it, the first one.
+        """
         named = {
             f"notify.{name}.{key}": variable
             for name, one in self.notify.items()
