@@ -40,7 +40,10 @@ class Opening:
     modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session for the issue, or give its session a command, or refuse. Idempotent."""
+        """Open a session for the issue, or give its session a command, or refuse the request.
+
+        Idempotent.
+        """
         issue = f"issue:{candidate.number}"
         known = self.store.sessions.of_subject(candidate.repository, issue)
         session = self.store.sessions.get(known) if known else None
