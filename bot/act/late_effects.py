@@ -47,7 +47,8 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 class LateEffects:
     """Removes duplicate effects of former leaders, which are bots that lost the lease.
 
-    `remove` is called in each resync. It checks a leader's actions until that leader has ended.
+    `remove` is called in each resync. It checks a leader's actions until shortly after the leader
+    has ended, or for a day.
     """
 
     outbox: OutboxTable

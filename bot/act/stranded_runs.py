@@ -62,9 +62,9 @@ class StrandedRuns:
             self.store.incidents.clear(INCIDENT, self.clock())
 
     def _stranded(self) -> list[Session]:
-        """Return the sessions whose runs use the lost port: without isolation, and started before.
+        """Return the sessions whose runs use the lost port.
 
-        Before means before the proxy wrote the number of its new port.
+        These runs are not isolated, and started before the proxy wrote its new port to a file.
         """
         paths, found = self.locations.paths, []
         written = paths.model_port.stat().st_mtime
