@@ -193,7 +193,7 @@ class Archive:
     def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
         """Return the bytes from `start` to `end` with secrets masked.
 
-        Secrets that extend beyond both ends are found too, within the file's `size`.
+        Secrets that extend beyond either end are found too. `size`: how many bytes the file has.
         """
         longest = self._redact.longest
         before = max(0, start - longest)
@@ -202,7 +202,7 @@ class Archive:
 
 
 def _mask_values(database: sqlite3.Connection, masked: Callable[[bytes], bytes]) -> None:
-    """Mask secrets in a database's values, because long values are fragmented in its file.
+    """Mask secrets in each value of a database, because a long value is split up in its file.
 
     Free pages, which may contain secrets too, are removed from the file.
     """
