@@ -47,7 +47,7 @@ class TimingSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
-    """Retention of data, in days after the end of a session: `[retention]`.
+    """Retention of data, in days, mostly after the end of a session: `[retention]`.
 
     Workspaces have `policy.workspace_days`.
     """

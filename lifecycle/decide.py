@@ -122,8 +122,7 @@ def _waits_for_slot(judged: Judged) -> bool:
 def _holds_slot(judged: Judged) -> bool:
     """Whether the session still needs the slot that it may have.
 
-    It does while it waits for a slot or is started, until its program is stopped to be resumed
-    later (`parked`), or after its end until the program is stopped or the workspace released.
+    A slot is kept until the program is stopped, at the session's end or to be resumed later.
     """
     view, stage = judged.view, judged.signals.stage
     if stage in OVER:

@@ -47,8 +47,7 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 class LateEffects:
     """Removes duplicate effects of former leaders, which are bots that lost the lease.
 
-    `remove` is called in each resync. It checks a leader's actions until shortly after the leader
-    has ended, or for a day.
+    Each resync calls `remove`, until shortly after a former leader has ended, for a day at most.
     """
 
     outbox: OutboxTable

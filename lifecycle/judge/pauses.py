@@ -85,8 +85,7 @@ PAUSES: Final[tuple[Row, ...]] = (by_removal, by_archive, by_person, by_budget, 
 def pause(view: SessionView) -> Found:
     """Return the first finding of `PAUSES`, and when time alone may change it.
 
-    Each is None if there is none. To save time, the functions are called only if the facts make a
-    finding possible.
+    Each is None if there is none. The functions are called only if the facts permit a finding.
     """
     facts = view.facts
     closed = facts.removed or facts.archived

@@ -232,7 +232,7 @@ def awaited(view: SessionView) -> bool:
 
 
 def review_wait(view: SessionView) -> Recheck | None:
-    """Return the wait for the end of the requested self-review; None: it ended or takes too long."""
+    """Return the wait for the end of the requested self-review; None: it ended, or is late."""
     policy = view.policy
     if not policy.self_review or view.at_rest or _cause(view):
         return None
