@@ -56,7 +56,7 @@ class ModelEndpoints(Struct, kw_only=True):
     priced: Callable[[Usage], Usage]  #: Adds the cost to usage.
 
     def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
-        """Return where a run connects to: the proxy with a run token, or its provider.
+        """Return where a run connects to: the proxy, or its provider if no key is configured.
 
         `isolated`: whether the run reaches the proxy by a port of its sandbox. Idempotent.
         Raises `ModelUnavailable` if there is a key but no known endpoint for it.
@@ -77,7 +77,10 @@ class ModelEndpoints(Struct, kw_only=True):
         return proxy_variables(self._run_token(session, run), port)
 
     def of_token(self, token: str) -> Endpoint:
-        """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
+        """Return the endpoint and key for a run token.
+
+        Raises `ModelUnavailable` if the token is invalid, or its run or the budget has ended.
+        """
         session = self._session_of(token)
         if session.reason == Reason.BUDGET_EXHAUSTED:
             why = f"the budget of {session.id} is exhausted: {session.because}"
@@ -111,7 +114,7 @@ class ModelEndpoints(Struct, kw_only=True):
         return session
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
-        """Record the usage of a response to a request whose run token was valid then."""
+        """Record the usage of a response; the run may have ended since its request."""
         if (parts := _RUN_TOKEN.fullmatch(token)) is None:
             return
         session, run = parts["session"], int(parts["run"])
@@ -134,7 +137,10 @@ def real_endpoint(
     agent: str = "",
     project: str = "",
 ) -> Endpoint:
-    """Return the provider's endpoint of an agent type; its `key` is empty if none is set."""
+    """Return the provider's endpoint of an agent type; its `key` is empty if none is set.
+
+    `agent` and `project`: whose keys precede that of the agent type; empty: no agent or project.
+    """
     variable, _ = key_source(settings, agent_type, agent, project)
     key = keys.get(variable, "")
     url = settings.agent_types[agent_type].endpoint or (program.provider if key else "")
@@ -164,7 +170,8 @@ def key_source(
 ) -> tuple[str, str]:
     """Return the environment variable of the model key, and whose setting names it.
 
-    The agent's setting precedes the project's and the server's. Both are empty if none names it.
+    That is `agent`, `project` or, for the agent type's own, `server`: the first that has one. Both
+    strings are empty if none names a variable.
     """
     owners = {"agent": settings.agents.get(agent), "project": settings.projects.get(project)}
     for name, owner in owners.items():

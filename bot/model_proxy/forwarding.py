@@ -109,7 +109,7 @@ class ForwardedRequest:
     async def of(self, endpoint: Endpoint) -> httpx.Request:
         """Return the request with the endpoint's URL, and its key in place of the run token.
 
-        Raises `ModelUnavailable` if it cannot be forwarded, or `ClientDisconnected`.
+        Raises `ModelUnavailable` if its body cannot be forwarded, and `ClientDisconnected`.
         """
         query = urlencode([pair for pair in self._query if pair[0] in _PARAMETERS])
         posted = self._method == "POST"
@@ -155,7 +155,7 @@ class ForwardedRequest:
         return bytes(body)
 
     async def _once(self, body: bytes) -> AsyncIterator[bytes]:
-        """Yield the body once, and free it before the model answers."""
+        """Yield the body once, and stop counting its memory before the model answers."""
         yield body
         self.release()
 
@@ -189,7 +189,7 @@ class ForwardedResponse:
         self.ended = False  #: Whether the model's response was forwarded to its end.
 
     async def forward(self, response: httpx.Response) -> None:
-        """Forward a model's response as it arrives. If it breaks off, so does the agent's."""
+        """Forward a model's response as it arrives; if it breaks off, break off the one sent."""
         self.meter = meter = UsageMeter(response.headers)
         self.failed = response.status_code >= HTTPStatus.BAD_REQUEST
         try:

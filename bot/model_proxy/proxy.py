@@ -68,7 +68,8 @@ class ModelProxy:
     ) -> None:
         """`port_file` stores the port for the next start, because running programs use it.
 
-        `on_lost_port` is called with the reason before another port is used.
+        `socket_file` and `tunnels` are for isolated agents; None: there are none. `on_lost_port` is
+        called with the reason before another port is used.
         """
         self._lookup = lookup
         self._record = record
@@ -85,7 +86,10 @@ class ModelProxy:
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
-        """Listen on the port of the last start, or on a free one if it is taken. Idempotent."""
+        """Listen on the port of the last start; on a free one at first or if that is taken.
+
+        Idempotent.
+        """
         if self._server is not None:
             return
         app = Litestar(
@@ -146,7 +150,7 @@ class ModelProxy:
             await self._tunnels.shut()
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward one request and its response, until either side disconnects or `close`."""
+        """Forward one request and its response, until a side disconnects or `close` is called."""
         # Every scope is HTTP: the server has no websockets.
         asked = ForwardedRequest(cast(HTTPScope, scope), receive, self._memory)
         answer = ForwardedResponse(send)

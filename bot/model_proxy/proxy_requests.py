@@ -37,7 +37,7 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_name(self) -> bool:
-        """Whether the host is a name to look up, and not an address."""
+        """Whether the host is a name with a dot, which can be looked up, and not an address."""
         return _NAME.fullmatch(self.host) is not None
 
     @classmethod
@@ -82,7 +82,7 @@ def _server(authority: str, default: int) -> tuple[str, int]:
 
 
 def _token(headers: list[tuple[str, str]]) -> str:
-    """Return the run token `USER.PASSWORD` of the credentials; empty if there are none."""
+    """Return the run token `USER.PASSWORD` of the credentials; empty if there are no valid ones."""
     shown = [value for name, value in headers if name == "proxy-authorization"]
     if len(shown) > 1:
         raise _invalid("Proxy-Authorization")

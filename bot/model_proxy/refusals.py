@@ -23,7 +23,7 @@ class RefusalLog:
         self._writes: asyncio.Task[None] | None = None
 
     def add(self, refused: Destination) -> None:
-        """Count a refusal. It is written after about one second."""
+        """Count a refusal, unless too many hosts wait; it is written within about one second."""
         if refused in self._waiting or len(self._waiting) < _MOST:
             self._waiting[refused] += 1
         if self._writes is None:

@@ -46,7 +46,7 @@ def is_changed(path: str) -> bool:
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return the body, changed so that the response reports usage, and the model's name.
+    """Return the body, changed so that the response reports usage, and the model's name or "".
 
     All other fields are kept; of a duplicate field, the last value. Raises `ModelUnavailable` for
     a request whose usage cannot be counted.

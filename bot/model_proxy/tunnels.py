@@ -54,7 +54,7 @@ class _Tunnel:
             self._task.cancel()
 
     async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward the data that `reader` receives to `writer`, until it ends."""
+        """Forward the data that `reader` receives to `writer`; at its end, end `writer` too."""
         while data := await reader.read(_CHUNK):
             self._used_at = self._loop.time()
             writer.write(data)
@@ -166,7 +166,10 @@ class Tunnels:
     def _refused(
         self, network: RunNetwork, request: ProxyRequest, *, public: bool = True
     ) -> ProxyRefusal:
-        """Record the refusal of a host."""
+        """Record the refusal of a host, and return the exception.
+
+        `public`: False if it is refused because it has no public address.
+        """
         host, port = request.host, request.port
         where = Destination(session=network.session, host=host, port=port, public=public)
         self._refusals.add(where)

@@ -138,7 +138,7 @@ class UsageMeter:
                 self._count(piece)
 
     def _count(self, piece: _Report) -> None:
-        """Add the counts of an event. They are cumulative; later events may omit some."""
+        """Keep the highest of each count: those of events are cumulative, and some are omitted."""
         for inner in (piece.message, piece.response):
             if inner is not None:
                 self._count(inner)
