@@ -21,7 +21,7 @@ def utc_now() -> datetime:
 
 
 class _Era(NamedTuple):
-    """A time in which the machine's clock did not jump."""
+    """A period in which the machine's clock did not jump."""
 
     begun: datetime  #: By the machine's clock.
     ahead: timedelta  #: How far the machine's clock is ahead of this one.
@@ -75,7 +75,10 @@ class SteadyClock:
                 self._ends = []
 
     def look(self) -> timedelta:
-        """Read the machine's clock, regularly; return its jump since, 0 if below 5 seconds."""
+        """Compare with the machine's clock; return its jump since the last call.
+
+        0: it was below 5 seconds. To be called regularly.
+        """
         with self._lock:
             machine = self._machine()
             before, ahead = self._eras[-1].ahead, machine - self()
@@ -91,7 +94,10 @@ class SteadyClock:
             return jumped
 
     def of_machine(self, at: datetime) -> datetime:
-        """Convert a time of the machine's clock, by the newest period between jumps that has it."""
+        """Convert a time of the machine's clock, by the newest period without a jump that has it.
+
+        Returns it unchanged if no known period has it.
+        """
         with self._lock:
             eras = list(zip(self._eras, [*self._ends, self._last + _JUMP], strict=True))
         for era, end in reversed(eras):

@@ -69,7 +69,7 @@ class _Protocol(HttpToolsProtocol):
     body_seconds: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first request."""
+        """Start the time limit of the first request; beyond the limit, close a connection."""
         super().connection_made(transport)
         self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
@@ -163,7 +163,7 @@ class _ProxyProtocol(_Protocol):
         self._head: bytearray | None = bytearray()  #: None: it is no request to a proxy.
 
     def data_received(self, data: bytes) -> None:
-        """Collect the head of a request to a proxy; the connection is idle until it is complete."""
+        """Collect the head of a request to a proxy; until it ends, the connection is idle."""
         if self._head is None:
             super().data_received(data)
             return
@@ -223,7 +223,7 @@ class HttpServer:
     ) -> None:
         """Bind the address; port 0 picks a free one. Raises `CannotListen`.
 
-        `app.state.streams` has the long-lived responses; its `close` ends all, also new ones.
+        `app.state.streams` has the long-lived responses; its `close` ends them and all later ones.
         `unix`: a UNIX socket to listen at too, in a folder of this user only; raises `OSError` if
         it cannot be made. `proxy` serves the connections that begin with a request to a proxy.
         `body_seconds` is the time limit for a client to send a body.
@@ -263,7 +263,7 @@ class HttpServer:
         )
 
     def start(self) -> None:
-        """Start serving and wait until it does; raise `RuntimeError` after 30 seconds."""
+        """Start, and wait until it serves. Raises `RuntimeError` if it ends or takes 30 seconds."""
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
@@ -273,7 +273,7 @@ class HttpServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Finish running requests and release the address. Idempotent."""
+        """Finish running requests, for 5 seconds, and release the addresses. Idempotent."""
         self._streams.close()
         self._server.should_exit = True
         if self._thread.is_alive():

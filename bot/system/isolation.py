@@ -17,9 +17,9 @@ class NotIsolated(Exception):
 def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     """Return the isolation of runs of an agent type in a project: a name in `ISOLATIONS`.
 
-    It is the stronger one of those that project and agent type name; else that of the installation;
-    else the strongest that works on this machine. Raises `NotIsolated` if the named one does not
-    work, or if no isolation works and the configuration does not name `none`.
+    If the project and the agent type name different ones, the stronger one is returned; if neither
+    names one, that of the installation; without it, the strongest that works on this machine.
+    Raises `NotIsolated` if the named one does not work, or if none is named and no sandbox works.
     """
     known = settings.projects.get(project), settings.agent_types.get(agent_type)
     named = {one.isolation for one in known if one is not None} - {""}
@@ -49,13 +49,13 @@ def is_isolated(settings: Settings, project: str, agent_type: str) -> bool:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the limits of isolated runs."""
+    """Return the configured limits of isolated runs."""
     own = settings.sandbox
     return Limits(memory_mb=own.memory_mb, processes=own.processes, cpus=own.cpus)
 
 
 def container_of(settings: Settings) -> Container:
-    """Return the image and the runtime that containers are made from."""
+    """Return the configured image and OCI runtime of containers."""
     own = settings.sandbox
     return Container(image=own.image, oci_runtime=own.oci_runtime)
 

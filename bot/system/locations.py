@@ -23,7 +23,7 @@ from runtimes.workspaces.worktree import Worktree
 
 
 class Paths(Struct, frozen=True):
-    """The paths of files below an installation's data directory; no other module builds them."""
+    """The paths of files below an installation's data directory."""
 
     data: Path  #: `Settings.data`.
 
@@ -59,7 +59,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def model_port(self) -> Path:
-        """The file with the model proxy's port, which stays the same for agents that outlive it."""
+        """The file with the model proxy's port, which is kept because agents outlive the bot."""
         return self.data / "model-port"
 
     @property
@@ -78,7 +78,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def host(self) -> Path:
-        """The folder of the local host, which alone opens the files in it."""
+        """The folder in which the local host has its folders, such as `sessions`."""
         return self.data
 
     @property
@@ -153,14 +153,17 @@ class Locations:
         return self.host.workspace(session.id, session.branch, origin, isolation, sign_off)
 
     def isolation(self, project: str, agent_type: str) -> Isolation:
-        """Return the isolation for work on an agent type's files. Raises `RuntimeFailure`."""
+        """Return the isolation of commands, such as git, on what agents of a type wrote.
+
+        Raises `RuntimeFailure` if it does not work.
+        """
         try:
             return ISOLATIONS[self.isolation_of(project, agent_type)]
         except NotIsolated as problem:
             raise RuntimeFailure(str(problem)) from None
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:
-        """Return the reference of a session's run; 0: the last one."""
+        """Return the reference of a session's run; `run` 0: its last one."""
         run, kind = run or session.run, session.agent_type
         return RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
 

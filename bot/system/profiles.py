@@ -1,7 +1,7 @@
 """Combines the profiles of a project and an agent type into the limits of a run.
 
-A session may have a permission mode of its own, if it is at least as strict as that of its
-profiles; if these have none, as that of its agent type.
+People may choose another permission mode for a session, one at least as strict as those of its
+profiles; if no profile has one, at least as strict as that of its agent type.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -27,9 +27,10 @@ def limits_of_profiles(
 ) -> RunLimits:
     """Return the limits of a run: it may use what all its profiles and the agent's `tools` allow.
 
-    `permission_mode` is the session's own; a less strict one than required is replaced by that.
+    `permission_mode` is the one chosen for the session, empty if none is; if it is less strict than
+    the profiles require, theirs is returned.
 
-    Raises `NotEnforced` if no tool is left, or if its program cannot enforce one of the limits.
+    Raises `NotEnforced` if no tool is left, or if the agent's program cannot enforce a limit.
     """
     kind = settings.agent_types[agent_type]
     profiles = _profiles(settings, project.profile if project else "", agent_type)

@@ -32,7 +32,8 @@ class Redaction:
     def __init__(self, secrets: Iterable[str] = (), *, common_forms: bool = False) -> None:
         """Prepare to take out `secrets` of at least 6 characters, and all GitHub tokens.
 
-        `common_forms`, for what leaves the machine: also their Base64, and other tokens and keys.
+        `common_forms`, for what leaves the machine: also take out the Base64 of `secrets`, and
+        tokens and keys in the formats of other services.
         """
         # Longest first, so that a secret that contains another one is replaced as a whole.
         self._known = known_secrets(secrets, _SHORTEST, in_base64=common_forms)

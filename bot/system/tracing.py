@@ -32,7 +32,7 @@ class TracingUnavailable(Exception):
 
 
 class _Traces:
-    """Sends spans to one receiver, and remembers which step the next ones continue."""
+    """Sends spans to one receiver, and remembers by name which step a later one continues."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -126,7 +126,10 @@ def stop_tracing() -> None:
 
 @contextmanager
 def span(name: str, about: str = "", **attributes: str | int) -> Iterator[None]:
-    """Trace a step: continue the trace passed on to the name `about`, or begin a new one."""
+    """Trace a step: continue the trace passed on to the name `about`, else the current one.
+
+    Begins a new trace if there is neither.
+    """
     traces = _active.traces
     if traces is None:
         yield
