@@ -19,7 +19,7 @@ class Prices:
     """Adds costs to usage. Thread-safe."""
 
     def __init__(self, table: Mapping[str, ModelPrice]) -> None:
-        """`table` has prices by model name or pattern; it precedes the built-in prices."""
+        """Use the prices in `table`, by model name or pattern, before the built-in prices."""
         self._tables = (table, shipped_prices())
 
     def __call__(self, usage: Usage) -> Usage:

@@ -66,7 +66,7 @@ class ModelProxy:
         tunnels: Tunnels | None = None,
         on_lost_port: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`port_file` stores the port for the next start, because running programs use it.
+        """Keep the port in `port_file` for the next start, because running programs use it.
 
         `socket_file` and `tunnels` are for isolated agents; None: there are none. `on_lost_port` is
         called with the reason before another port is used.

@@ -17,7 +17,7 @@ class RefusalLog:
     """Counts the connections refused since the last write. To be used in one event loop."""
 
     def __init__(self, record: Callable[[Mapping[Destination, int]], None]) -> None:
-        """`record` writes the number of refusals by host; it may raise `StoreFailure`."""
+        """Have `record` write the number of refusals by host; it may raise `StoreFailure`."""
         self._record = record
         self._waiting: Counter[Destination] = Counter()
         self._writes: asyncio.Task[None] | None = None

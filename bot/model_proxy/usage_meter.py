@@ -62,7 +62,7 @@ class UsageMeter:
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        """`headers` are those of the response, with lowercase names."""
+        """Begin with the response's `headers`, whose names are lowercase."""
         packed = headers.get("content-encoding", "identity") != "identity"
         self._unpacks = zlib.decompressobj(_GZIP_OR_DEFLATE) if packed else None
         self._streams = headers.get("content-type", "").startswith("text/event-stream")
