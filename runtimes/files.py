@@ -63,7 +63,7 @@ class _Kernel:
         return found
 
     def _walk(self, path: str, flags: int) -> int:
-        """Do the same with one call for each part of the path."""
+        """Do the same as `_openat2`, with one call for each part of the path."""
         *folders, last = path.lstrip("/").split("/")
         here = os.dup(self._root)
         try:
@@ -126,7 +126,7 @@ def make_folder(path: Path) -> None:
 
 
 def _made(path: Path) -> int:
-    """The descriptor of a folder that is created if it is missing."""
+    """Return the descriptor of a folder, which is created if it is missing."""
     try:
         return _kernel().open(os.fspath(path), _FOLDER)
     except FileNotFoundError:

@@ -107,7 +107,7 @@ class LocalRecords:
             raise OSError(str(error)) from error
 
     def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
-        """Return those of these recorded files that do not exist, so that they can be restored."""
+        """Return the named files that do not exist; log those that exist and cannot be read."""
         found = []
         for name in names:
             try:
@@ -127,7 +127,7 @@ class LocalRecords:
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
         """Return at most `most` messages from a run's files, from the position `start` on.
 
-        Positions begin at 0. If a program has one conversation for all runs of a session, they
+        Positions begin at 0; if a program has one conversation for all runs of a session, positions
         count the messages of all runs. Continuing where the last call ended reads only what is new.
         """
         with self._lock:

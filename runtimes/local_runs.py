@@ -66,8 +66,8 @@ class _Watched(Struct, kw_only=True):
 class LocalRuns:
     """The runs of agents: processes, terminals, states.
 
-    Every method may be called from any thread and repeated after a crash. Except `look`, it raises
-    `Unavailable` if the runtime does not answer; then no run may be taken for ended.
+    Every method may be called from any thread and repeated after a crash. If the runtime does not
+    answer, the methods that use it raise `Unavailable`, except `look`: the runs may not have ended.
     """
 
     runtime: Runtime
@@ -253,7 +253,7 @@ class LocalRuns:
 
     @contextmanager
     def _failures_logged(self, session: str) -> Iterator[None]:
-        """Log that a session cannot be read, once in a row, so that the others are still read."""
+        """Log a failure to read a session instead of raising it; log no further ones in a row."""
         try:
             yield
         except Exception:
@@ -288,7 +288,7 @@ def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) 
 
 
 def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
-    """Whether nothing can have changed: the terminal was inactive since the files were read."""
+    """Whether no files need be read: there was no output since, and the next time is not due."""
     return (
         watched.seen == seen
         and now < watched.again_at
@@ -304,7 +304,7 @@ def launch_of(
     spec: StartSpec,
     hidden: Sequence[Path],
 ) -> Launch:
-    """Return the launch of a run's command in its sandbox, after its project's setup lines.
+    """Return the launch of a run's command in its sandbox; the project's setup lines run first.
 
     The sandbox shows the files that `program`, the adapter's command, needs; see `program_files`
     for `hidden`. No path comes from a file that an agent can write. Raises `RuntimeFailure`.
@@ -329,8 +329,8 @@ def launch_of(
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that runs the project's setup lines before the agent's command.
 
-    Where one fails, the output says so: its exit code is all that people learn otherwise, and it
-    looks like the agent's.
+    If a line fails, the output says so: otherwise people would see only its exit code, which looks
+    like the agent's.
     """
     if not lines:
         return argv
@@ -340,7 +340,7 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
 
 
 def _real_parent(path: Path) -> Path:
-    """A path whose folder is named without links; it may be below one of the operator's."""
+    """Return a path without links in its folder: an operator may have put one into the path."""
     return Path(os.path.realpath(path.parent), path.name)
 
 

@@ -105,8 +105,8 @@ class LocalSandbox:
 
         The command has the environment of an agent of the type `agent`, and sees the files that
         `program`, the agent's own command, needs; see `program_files` for `hidden`. It uses this
-        process's terminal; with `on_output`, it has no input, and its output is passed there. It is
-        ended after `seconds`; 0: no limit. Raises `RuntimeFailure`.
+        process's terminal; with `on_output`, it has no input, and that function gets its output. It
+        is ended after `seconds`; 0: no limit. Raises `RuntimeFailure`.
         """
         files = self._files
         _, _, env = begin_run(agent, files, "", "")
@@ -162,7 +162,7 @@ class LocalSandbox:
 def opened(root: Path) -> Iterator[LocalSandbox]:
     """Make a sandbox in the folder `root`, and remove it at the end with everything in it.
 
-    Sandboxes that killed processes left in `root` are removed first.
+    First it removes the sandboxes in `root` whose process was killed before it could do so.
     """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     root = root.resolve()
@@ -185,14 +185,14 @@ def _remove(folder: Path) -> None:
 
 @contextmanager
 def _locked(file: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock that ends with this process. Raises `BlockingIOError` instead of waiting."""
+    """Hold a lock on a file. `wait` False: raise `BlockingIOError` if another process has it."""
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
 
 
 def _supervise(folder: Path, path: str, on_output: Callable[[bytes], object] | None) -> int:
-    """Run a prepared launch, which ends with this process, to its end; return its exit code."""
+    """Run a prepared launch and return its exit code; if this process ends, the launch ends too."""
     supervisor = Path(supervised.__file__).with_name("supervise.py")
     argv = (sys.executable, "-I", "-S", supervisor, folder, str(os.getpid()))
     env = {"PATH": path, MARK: str(folder)}
@@ -212,7 +212,7 @@ def _supervise(folder: Path, path: str, on_output: Callable[[bytes], object] | N
 
 @contextmanager
 def _lent_terminal() -> Iterator[None]:
-    """Lend the terminal to a command without Ctrl-Z, and restore it at the end.
+    """Lend the terminal to a command, with Ctrl-Z switched off, and restore it at the end.
 
     Ctrl-Z would stop the command for ever: no shell outside could continue it.
     """

@@ -23,7 +23,10 @@ def _began(pid: str) -> str:
 
 
 def _inner_pid(pid: str) -> int:
-    """A process's pid in its own PID namespace: the last of `NSpid` in proc_pid_status(5)."""
+    """Return a process's pid in its own PID namespace; 0: unknown.
+
+    It is the last number of `NSpid` in proc_pid_status(5).
+    """
     lines = read_text(Path(f"/proc/{pid}/status")).splitlines()
     found = next((line for line in lines if line.startswith("NSpid:")), "NSpid: 0")
     return int(found.split()[-1])

@@ -26,7 +26,7 @@ _CACHED = ("total_inactive_file", "inactive_file")
 
 
 def resources_of(run: Path) -> Resources | None:
-    """Return what the run with this folder uses; None: it has ended, or its engine is silent."""
+    """Return what the run with this folder uses; None: it does not run or cannot be measured."""
     container = run / "sandbox" / "container.json"
     return _of_container(container) if container.exists() else _of_processes(run)
 

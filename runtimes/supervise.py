@@ -38,8 +38,8 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str, parent: int = 0) -> int:
     """Run the program that `folder` describes to its end, and return its exit code.
 
-    Returns 128 + N if signal N ended it, and 125 if it was not started. The end of the process with
-    the pid `parent` ends it too; 0: none.
+    Returns 128 + N if signal N ended it, and 125 if it was not started. `parent` is the pid of the
+    parent process, whose end ends the program too; 0: no process's end does.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     for number in _WAITED:  # The parent (nohup) may have them ignored.
@@ -117,9 +117,9 @@ def stat(pid: int | str) -> list[str] | None:
 
 
 def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: Callable[[], None]) -> int:
-    """Start the program as the terminal's foreground group; what cannot be run exits with 127.
+    """Start the program as the terminal's foreground group; return its pid.
 
-    `prepare` is called in its process.
+    `prepare` is called in its process. If the program cannot be run, that exits with 127.
     """
     parent = os.getpid()
     pid = os.fork()
@@ -185,7 +185,7 @@ def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
 
 
 def _memory_kills(group: str) -> int:
-    """How many processes of a control group were killed because it had used its memory up."""
+    """Return how many processes of a control group were killed at its memory limit; 0: unknown."""
     for name in ("memory.events", "memory.oom_control"):  # Of versions 2 and 1.
         with contextlib.suppress(OSError):
             fields = dict(line.split() for line in _read(f"{group}/{name}").splitlines())
@@ -194,7 +194,7 @@ def _memory_kills(group: str) -> int:
 
 
 def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
-    """Exit code, or negative signal, of the program in a sandbox, and the time of its end.
+    """Return exit code or negative signal of the program in a sandbox, and the time of its end.
 
     `code` and `at` are those of the sandbox, which count if it was ended before its program.
     """
@@ -207,7 +207,7 @@ def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
 
 
 def _wait_for(program: int, ended: dict[int, int]) -> int:
-    """Wait for the program's exit (returns 0), or for a signal that orders its end.
+    """Wait for the program's exit (returns 0), or for a signal that orders its end; return that.
 
     If both happen at once, the signal counts: a program whose terminal closes may exit first.
     """
@@ -220,7 +220,10 @@ def _wait_for(program: int, ended: dict[int, int]) -> int:
 
 
 def _end_all(grace: float, ended: dict[int, int]) -> None:
-    """End every descendant; this process is their subreaper (prctl(2)), so none escapes."""
+    """End every descendant, with SIGKILL after `grace` seconds.
+
+    Orphans are among them, because this process is their subreaper (prctl(2)).
+    """
     force_at = time.monotonic() + grace
     for pid in descendants(os.getpid()):
         _kill(pid, signal.SIGTERM)
@@ -245,7 +248,7 @@ def _reap(ended: dict[int, int]) -> bool:
 
 
 def descendants(parent: int) -> list[int]:
-    """Return the pids of the processes below this one, its children first."""
+    """Return the pids of all descendants of the process `parent`, its children first."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat(entry)):

@@ -109,7 +109,7 @@ def outcome(folder: Path) -> Exit | None:
 
 
 def memory_kills(folder: Path) -> int:
-    """Return how many processes of a run that has ended were killed at its memory limit."""
+    """Return how many processes of an ended run were killed at its memory limit; 0: unknown."""
     try:
         return _read(folder / "exit.json", _Record).memory_kills
     except _UNREADABLE:
@@ -160,7 +160,7 @@ def supervisor(folder: Path) -> int | None:
 
 
 def _born(folder: Path) -> _Identity | None:
-    """The identity the supervisor had when it started; None: unknown, or an agent forged it."""
+    """Return the identity that the supervisor recorded at its start; None: no valid one."""
     try:
         return _read(folder / "pid.json", _Identity)
     except _UNREADABLE as error:
@@ -170,7 +170,7 @@ def _born(folder: Path) -> _Identity | None:
 
 
 def _read(file: Path, kind: type[_T]) -> _T:
-    """Read a file of the supervisor's, which an agent that is not isolated may have replaced."""
+    """Read a file that the supervisor wrote; an agent that is not isolated may have replaced it."""
     place = file.parent.resolve() / file.name  # A runtime's link leads to the folder.
     with open_regular(place, names=2) as opened:  # It gets its name by a second one.
         return msgspec.json.decode(opened.read(_RECORD_BYTES), type=kind)
@@ -206,7 +206,7 @@ def remove_groups(folder: Path) -> bool:
 
 
 def _vanished(folder: Path) -> str:
-    """Why a supervisor left no record."""
+    """Return why a supervisor left no record."""
     born, here = _born(folder), identity(os.getpid())
     if born and here and born.boot != here["boot"]:
         return "the machine was restarted"
@@ -214,12 +214,12 @@ def _vanished(folder: Path) -> str:
 
 
 def _marked(folder: Path) -> Iterator[int]:
-    """Processes of this user with the run's mark."""
+    """Return the pids of this user's processes with the run's folder in the variable `MARK`."""
     return (pid for pid, _ in _with_mark({f"{MARK}={folder.resolve()}".encode()}))
 
 
 def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Processes of this user with any of these marks, each with its mark."""
+    """Yield pid and mark of this user's processes with one of these marks (`NAME=VALUE`)."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -234,7 +234,7 @@ def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _end(pid: int, number: int, seconds: float) -> None:
-    """Send a signal and wait for the end; a pidfd never means another process with the same pid."""
+    """Send a signal and wait up to `seconds` for the end, by a pidfd: a pid may be used again."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -45,8 +45,8 @@ class Tmux:
     """The tmux runtime. Its folder has the socket, and `runs/NAME`: a link to each run's folder.
 
     Targets are exact (`=NAME:`, see tmux(1)), because tmux also matches prefixes: `app-1` would
-    find `app-10`. What tmux reports of an exit counts only if the run's folder has no record of its
-    supervisor.
+    find `app-10`. What tmux reports of an exit counts only if the supervisor has not recorded it in
+    the run's folder.
     """
 
     def __init__(self, options: Options) -> None:
@@ -146,13 +146,13 @@ class Tmux:
             self._once(name, key, *load, do=paste, otherwise=f"delete-buffer -b {buffer}")
 
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
-        """Press keys and record their key in one sequence, as `send` does."""
+        """Press keys and record `key` in one sequence, as `send` does."""
         self._once(name, key, do=f"send-keys -t ={name}: {shlex.join(keys)}")
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
-        """Run `first`, then `do` if the program runs and the key is new to it, else `otherwise`.
+        """Run `first`, then `do` if the program runs and this key is new to it, else `otherwise`.
 
-        Raises `Gone`.
+        These three are tmux commands. Raises `Gone` if the program does not run.
         """
         target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
         try:
@@ -204,11 +204,11 @@ class Tmux:
         self._exits.pop(name, None)
 
     def attach(self, name: str) -> tuple[str, ...]:
-        """Return the tmux command that opens the session; `C-b d` detaches."""
+        """Return the tmux command that opens the program's terminal; `C-b d` detaches."""
         return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={name}")
 
     def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
-        """The exit of a program in a dead pane; None: it is not known yet.
+        """Return the exit of a program in a dead pane; None: it is not known yet.
 
         What tmux says counts only if the supervisor left no record; tmux before 3.5 may learn the
         exit code late (measured).
@@ -222,7 +222,7 @@ class Tmux:
         return end
 
     def _lost(self, name: str) -> Seen | None:
-        """The probe of a run whose tmux server or session is gone; None: it was never started."""
+        """Return the probe of a run without a tmux session; None: it was not started."""
         if not supervised.started(self._runs / name):
             return None
         end = self._record(name)
@@ -230,7 +230,7 @@ class Tmux:
         return Seen(runtime=Probe.DEAD, program=program, exit=end)
 
     def _end_orphans(self, looked: Mapping[str, Seen]) -> None:
-        """End what outlived killed supervisors, which would have ended it themselves."""
+        """End processes that outlived killed supervisors, and remove their control groups."""
         lost = {
             name: self._runs / name
             for name, seen in looked.items()
@@ -250,7 +250,7 @@ class Tmux:
                 self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:
-        """The exit recorded in the run's folder; cached, because it does not change.
+        """Return the exit recorded in the run's folder; None: none. Cached: it does not change.
 
         Raises `Unavailable` where the machine is the reason that it cannot be read.
         """
@@ -283,7 +283,7 @@ class Tmux:
 
     @contextmanager
     def _file(self, folder: Path, text: bytes) -> Iterator[str]:
-        """Yield the name of a private file with a text that is too long for a command line."""
+        """Yield the path of a temporary file with a text that a command line may not hold."""
         if not folder.is_dir():
             raise Gone(f"{folder.name} is not a run of {self._data}")
         with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -293,5 +293,5 @@ class Tmux:
 
 
 def _short(name: str, key: str) -> str:
-    """A short name for a program's key; others may use the same key at the same time."""
+    """Return a short name for a key, not the same as for this key of another program."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]

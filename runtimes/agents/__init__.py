@@ -1,4 +1,4 @@
-"""The registry of agent types: one package and one line each."""
+"""The registry of adapters, one for each program that can be an agent."""
 
 from collections.abc import Mapping
 

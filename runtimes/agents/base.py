@@ -98,9 +98,9 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> Path:
-        """The file with title and text of the session's pull request, which the agent writes.
+        """The file in which the agent writes title and text of the session's pull request.
 
-        It is in a folder of its own: the only one of the home that a sandbox must make writable.
+        It is in a folder of its own, the only one in the home that Codex's own sandbox opens.
         """
         return self.home / "for-people" / "pull_request.md"
 
@@ -154,8 +154,8 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     def git_folders(self) -> tuple[Path, ...]:
         """The folders a commit writes to: a worktree's own git folder and its repository's.
 
-        They are not read from `.git`, which the agent can write. Without a repository of the
-        session's own, as in a trial, the only one is `.git` in the workspace.
+        They are not read from `.git`, which the agent can write. If the session has no repository
+        of its own, as in tests of an agent, the only one is `.git` in the workspace.
 
         https://git-scm.com/docs/gitrepository-layout
         """

@@ -55,7 +55,7 @@ class ShellReader(Reader):
         self._active_since: datetime | None = None  #: Since when it prints without a pause.
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return the reported activity; without one, that by whether the command prints."""
+        """Return the reported activity; if none was reported, whether the command still prints."""
         if agent.activity is not Activity.NONE or self._touched is None:
             return agent
         if now - self._touched < _SILENCE:

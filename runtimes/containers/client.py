@@ -99,7 +99,10 @@ def _listening(folder: str) -> socket.socket:
 
 
 def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.socket:
-    """Wait for the first process to connect. Raises `EngineError` and `_Failed`."""
+    """Wait for the container's first process to connect.
+
+    Raises `EngineError` if the container has ended, and `_Failed` after 60 seconds.
+    """
     for _ in range(int(_START_SECONDS * 4)):
         try:
             connection = listener.accept()[0]
@@ -146,7 +149,7 @@ def _run(control: socket.socket, terminal: socket.socket, program: dict[str, obj
 
 
 def _begin(control: socket.socket, message: dict[str, object], descriptors: list[int]) -> None:
-    """Have the program start, with these descriptors."""
+    """Send the message that starts the program, with these descriptors."""
     message["descriptors"] = descriptors
     socket.send_fds(control, [json.dumps(message).encode() + b"\n"], descriptors)
 
@@ -197,7 +200,7 @@ def _tell(control: socket.socket, message: dict[str, object]) -> None:
 
 
 def _size() -> list[int]:
-    """The terminal's rows and columns."""
+    """Return the terminal's rows and columns; 24 and 80 if there is no terminal."""
     try:
         return list(termios.tcgetwinsize(0))
     except termios.error:
@@ -205,10 +208,10 @@ def _size() -> list[int]:
 
 
 def _wait_for_removal(engine: "Engine", name: str) -> None:
-    """Wait until nothing of the container is left, if its engine answers.
+    """Wait until nothing of the container is left, for at most a minute, if its engine answers.
 
     Docker 20.10 does not answer a request that arrives while it removes the container (measured:
-    1 of 300), so that the wait consists of short ones.
+    1 of 300), so each request has a short time-out.
     """
     from engine import Engine, EngineError, EngineTimeout
 

@@ -27,7 +27,7 @@ class EngineError(Exception):
 
 
 class EngineTimeout(EngineError):
-    """The engine accepted the request, and did not answer in time."""
+    """The engine did not answer in time."""
 
 
 class Engine:

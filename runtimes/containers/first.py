@@ -7,7 +7,7 @@ filter in `link`, and is then the sandbox's first process (`runtimes.isolation.i
 container ends with it, and it ends with the client.
 
 If the bot is root, its files are root's, so the container has user 0. The program then has user
-1000 in a user namespace of its own, where that is root's files' owner: user_namespaces(7).
+1000 in a user namespace of its own, in which root's files belong to user 1000: user_namespaces(7).
 """
 
 # ruff: noqa: PTH120, PTH123, SIM105
@@ -138,7 +138,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _make_terminal(rows: int, columns: int) -> int:
-    """Make a terminal that controls this session, at descriptors 0 to 2; returns its other end."""
+    """Make a pseudo-terminal, this process's own, at descriptors 0 to 2; return its master."""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (rows, columns))
     try:

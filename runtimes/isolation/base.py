@@ -18,8 +18,8 @@ PROXY_SOCKET = "proxy.sock"
 class Limits(Struct, frozen=True, kw_only=True):
     """The most that all processes of one run may use together; 0: no limit.
 
-    Where the bot cannot make control groups, memory is limited for each process alone, and
-    processor time is not limited.
+    Without control groups, bubblewrap limits the memory of each process alone, and no processor
+    time.
     """
 
     memory_mb: int = 0  #: In units of 1024 * 1024 bytes.
@@ -32,7 +32,7 @@ UNLIMITED = Limits()
 
 
 class Container(Struct, frozen=True, kw_only=True):
-    """What containers are made from; other isolations ignore it."""
+    """The image and the OCI runtime of containers; other kinds of isolation ignore them."""
 
     image: str = ""  #: Empty: an image with the programs of this machine.
     oci_runtime: str = ""  #: As the engine knows it, such as `runsc`; empty: the engine's default.
@@ -59,7 +59,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
 
 
 class IsolationSpec(Struct, frozen=True, kw_only=True):
-    """How a run is isolated, as far as the configuration decides it and not the run's host."""
+    """The part of a run's isolation that the configuration decides; its host adds the paths."""
 
     kind: str  #: A name in `runtimes.isolation.ISOLATIONS`.
     readable: tuple[Path, ...] = ()  #: This and the next three are as in `Sandbox`.
@@ -79,19 +79,19 @@ class Isolation(Protocol):
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
         """Return why this isolation does not work on this machine, and a remedy; empty: it works.
 
-        It runs a program in a sandbox to find out.
+        It runs a program in a sandbox to find out. Containers are made from `container`.
         """
         ...
 
     def unlimited(self, limits: Limits) -> str:
-        """Return which limits cannot be set for a whole run, such as `memory, cpu`; empty: none."""
+        """Return which limits cannot be set for a whole run, as in `memory, cpu`; empty: none."""
         ...
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
         """Return the launch of the same program in a sandbox.
 
         Writes what the sandbox needs into the run's folder. Raises `RuntimeFailure` if a path
-        cannot be given to the program.
+        cannot be given to the program, or if the engine of a container does not answer.
         """
         ...
 
@@ -100,16 +100,17 @@ class Isolation(Protocol):
     ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
         """Yield a short program's command line in a sandbox, and descriptors it must inherit.
 
-        It uses this machine's programs, has no terminal, no network and no other processes, and
-        gets the caller's environment; `proxy`, `port`, `container` and a limit of processors do not
-        apply. It ends with the thread that starts it. Raises `RuntimeFailure` as `wrap` does.
+        The program uses this machine's programs, has no terminal and no network, sees no other
+        processes, and gets the caller's environment; `proxy`, `port`, `container` and the limit
+        `cpus` do not apply. It ends with the thread that starts it. Raises `RuntimeFailure` as
+        `wrap` does.
         """
         ...
 
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove what ended runs have left besides processes and files, such as containers.
 
-        `sessions` is the folder of all runs. Returns whether there was anything of these runs,
-        running ones included. Raises `RuntimeFailure`.
+        `sessions` is the folder of all runs. Returns whether such things were found, also those of
+        runs that have not ended. Raises `RuntimeFailure` if they cannot be listed or removed.
         """
         ...

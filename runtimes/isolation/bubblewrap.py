@@ -186,7 +186,7 @@ class Bubblewrap:
 
 
 def _programs() -> Iterator[str | Path]:
-    """Yield the mounts of the system's programs and libraries."""
+    """Yield the options of `bwrap` that mount the system's programs and libraries."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         folder = Path("/", name)
@@ -197,7 +197,10 @@ def _programs() -> Iterator[str | Path]:
 
 
 def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
-    """Yield the mounts of programs, /etc, /proc, /dev and the temporary folders."""
+    """Yield the options of `bwrap` for programs, /etc, /proc, /dev and temporary folders.
+
+    `etc` is the folder of the files made for the sandbox; `tmp_mb`: the size of each temporary one.
+    """
     yield from _programs()
     for name in ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
@@ -217,7 +220,7 @@ def _system(etc: Path, tmp_mb: int) -> Iterator[str | Path]:
 
 
 def _given(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> Iterator[str | Path]:
-    """Yield the mounts of a program's own files, outer folders first."""
+    """Yield the options of `bwrap` that mount the paths of a sandbox and, read-only, `further`."""
     for path, is_writable in mounts(cwd, sandbox, further).items():
         yield from ("--bind" if is_writable else "--ro-bind", path, path)
 

@@ -65,7 +65,10 @@ class ControlGroups:
 
 
 def _first(kind: str, limits: Limits) -> Mapping[str, str]:
-    """The files of version 1: https://docs.kernel.org/admin-guide/cgroup-v1/."""
+    """Return a controller's files of version 1, with the limits to write into them.
+
+    https://docs.kernel.org/admin-guide/cgroup-v1/
+    """
     if kind == "memory":
         return {"memory.limit_in_bytes": str(limits.memory_mb * 1024 * 1024)}
     if kind == "pids":
@@ -75,7 +78,10 @@ def _first(kind: str, limits: Limits) -> Mapping[str, str]:
 
 
 def _second(kind: str, limits: Limits) -> Mapping[str, str]:
-    """The files of version 2: https://docs.kernel.org/admin-guide/cgroup-v2.html."""
+    """Return a controller's files of version 2, with the limits to write into them.
+
+    https://docs.kernel.org/admin-guide/cgroup-v2.html
+    """
     if kind == "memory":
         return {"memory.max": str(limits.memory_mb * 1024 * 1024)}
     if kind == "pids":
@@ -84,7 +90,7 @@ def _second(kind: str, limits: Limits) -> Mapping[str, str]:
 
 
 def _memberships(own: Path) -> Iterator[tuple[str, str]]:
-    """The groups of this process by controller; that of version 2 has an empty name."""
+    """Yield each controller with this process's group; version 2 has one, without a controller."""
     with suppress(OSError):
         for line in own.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -108,10 +114,10 @@ def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
 
 
 def _enabled(folder: Path) -> set[str]:
-    """The controllers of the groups in a group.
+    """Return the controllers that a group enables for the groups in it; enable them if necessary.
 
     systemd delegates a service's group with `Delegate=yes` and leaves it to the service to enable
-    them, which a group with processes of its own refuses: hence `DelegateSubgroup=` for the bot.
+    them. The kernel refuses that for a group that has processes itself: hence `DelegateSubgroup=`.
     https://systemd.io/CGROUP_DELEGATION/
     """
     enabled = _words(folder / "cgroup.subtree_control")

@@ -1,11 +1,11 @@
 """Isolation by containers of Docker or Podman, which offer the same API.
 
-The engine gets nothing of a run but its container: the terminal, the program's command and its
-environment go through a socket between `runtimes.containers.client`, which the supervisor starts,
-and the container's first process. So the engine keeps no secrets, and may be restarted.
+The engine makes the container and sees nothing else of a run: the terminal, the program's command
+and its environment go through a socket between `runtimes.containers.client`, which the supervisor
+starts, and the container's first process. So the engine keeps no secrets, and may be restarted.
 
-The container has the bot's user, because on disk the session's files are the bot's; if that is
-root, see `runtimes.containers.first`.
+The container has the bot's user, because on disk the session's files are the bot's; if that user
+is root, see `runtimes.containers.first`.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ class Containers:
         self._user = f"{os.getuid()}:{os.getgid()}"
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Ask the engine, and try a program in a container once; see `Isolation.unavailable`."""
+        """Find the image, and try a program until one has run; see `Isolation.unavailable`."""
         try:
             engine = self._engine()
             self._make_image(engine, container)  # Each time: people clean up images.
@@ -128,7 +128,7 @@ class Containers:
         )
 
     def _client(self, launch: Launch, sandbox: Sandbox, *, has_terminal: bool) -> tuple[str, ...]:
-        """Write what the client needs, and return its command line."""
+        """Write the files that `client.py` reads, and return its command line."""
         own = launch.dir / "sandbox"
         link = own / "link"
         link.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -154,8 +154,8 @@ class Containers:
     ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
         """Yield a command line for the program in a sandbox; see `Isolation.command`.
 
-        It runs in bubblewrap where that works, which starts a hundred times faster (measured), and
-        otherwise in a container for this command alone.
+        The program runs in bubblewrap where that works, which starts a hundred times faster
+        (measured), and otherwise in a container for this command alone.
         """
         if not self._bubblewrap.unavailable():
             with self._bubblewrap.command(argv, cwd, sandbox) as wrapped:
@@ -194,9 +194,9 @@ class Containers:
         return bool(found)
 
     def _remove_unstarted(self, engine: Engine) -> None:
-        """Remove what a killed bot has made for a command and not started.
+        """Remove containers that were made ten minutes ago or earlier and not started.
 
-        Once started, a container ends with its client.
+        Their client was killed before it could start them. A started one ends with its client.
         """
         made = {"label": [_SESSIONS], "status": ["created"]}
         found: Any = engine.call("GET", "/containers/json", all="1", filters=made)
@@ -213,7 +213,7 @@ class Containers:
                 raise
 
     def _is_rootless(self, engine: Engine) -> bool:
-        """Whether an engine is an ordinary user's. Each is asked once: it takes 30 ms to answer."""
+        """Whether an engine runs as an ordinary user. It is asked once, which takes 30 ms."""
         try:
             socket = Path(engine.path).stat()  # Another one after a restart.
             asked = engine.path, socket.st_ino, socket.st_ctime_ns
@@ -236,7 +236,10 @@ class Containers:
         return Engine(next(filter(os.path.exists, paths), paths[-1]), seconds)
 
     def _make_image(self, engine: Engine, container: Container) -> None:
-        """Import the image of this machine's programs; the operator makes any other image."""
+        """Make sure that the image exists; import it if it is that of this machine's programs.
+
+        Raises `EngineError`, also if an image that the operator has to make is missing.
+        """
         name = container.image or machine_image.name()
         try:
             engine.call("GET", f"/images/{name}/json")
@@ -253,7 +256,7 @@ class Containers:
             engine.call("POST", "/images/create", content, fromSrc="-", repo=name)
 
     def _check_oci_runtime(self, engine: Engine, wanted: str) -> None:
-        """Refuse what Podman's API would ignore (seen with 4.3). Raises `EngineError`."""
+        """Raise `EngineError` for an OCI runtime that Podman's API would ignore (seen with 4.3)."""
         if wanted and self._name == "podman":
             info: Any = engine.call("GET", "/info")
             if info.get("DefaultRuntime") != wanted:
@@ -263,7 +266,7 @@ class Containers:
                 )
 
     def _failure(self, container: Container) -> str:
-        """Why a program cannot be run in a container, tried; empty: it can."""
+        """Try a program in a container; return why it does not run, empty if it does."""
         with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
             place = Path(folder).resolve()
             run = place / f"try{os.getpid()}"
@@ -278,7 +281,10 @@ class Containers:
     def _container(
         self, launch: Launch, sandbox: Sandbox, own: Path, *, rootless: bool
     ) -> dict[str, object]:
-        """The container to make: https://docs.docker.com/reference/api/engine/version/v1.41/."""
+        """Return the engine's description of the container to make; `own`: the folder of its files.
+
+        https://docs.docker.com/reference/api/engine/version/v1.41/
+        """
         container, limits = sandbox.container, sandbox.limits
         size = (limits.memory_mb // _TMP_SHARE or _TMP_MB) * 1024 * 1024
         tmpfs = f"rw,exec,nosuid,nodev,mode=1777,size={size}"
@@ -332,7 +338,7 @@ class Containers:
 
 
 def _binds(launch: Launch, sandbox: Sandbox, own: Path) -> Iterator[str]:
-    """Yield what a container has of this machine, as `source:target:options`."""
+    """Yield the files of this machine that a container mounts, as `source:target:options`."""
     shown: dict[str | Path, str | Path] = {}
     further: list[Path] = []
     if not sandbox.container.image:
@@ -357,7 +363,7 @@ def _bind(source: str | Path, target: str | Path, how: str) -> str:
 
 
 def _id(folder: Path) -> str:
-    """A short name for an installation, which has one folder of runs."""
+    """Return a short name of an installation, made of its folder of all runs."""
     return hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
 
 

@@ -31,7 +31,7 @@ _CHUNK = 65536
 def main(
     port: int, path: str, inherited: int, served: int, processes: int, memory: int, argv: list[str]
 ) -> int:
-    """Run the program to its end, then end all other processes of the sandbox; returns 0.
+    """Run the program to its end, then give all other processes two seconds to end; return 0.
 
     The arguments are those of the command line, in its order.
     """
@@ -107,7 +107,7 @@ def _listener(port: int) -> _socket.socket:
 
 
 def _forward(listener: _socket.socket, target: str | tuple[str, int]) -> None:
-    """Forward each connection. One that the target does not take is closed."""
+    """Forward each connection to the target; close one that the target does not take."""
     while True:
         try:
             client = _socket.socket(fileno=listener._accept()[0])  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ def _connect(client: _socket.socket, target: str | tuple[str, int]) -> None:
 
 
 def _pump(source: _socket.socket, target: _socket.socket, done: "_thread.LockType | None") -> None:
-    """Copy until the source ends, and pass its end on."""
+    """Copy until the source ends, and pass its end on; then release `done`, if there is one."""
     try:
         while data := source.recv(_CHUNK):
             target.sendall(data)

@@ -32,10 +32,10 @@ def write_etc(folder: Path, user: int, home: str) -> None:
 
 
 def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Path, bool]:
-    """Return the paths that a sandbox shows, each with whether it is writable; outer folders first.
+    """Return the paths that a sandbox shows, outer folders first, and whether each is writable.
 
-    `further` paths are readable. Raises `RuntimeFailure` if `cwd` is in none of the paths, or a
-    writable one is missing or leads through a symbolic link.
+    Paths of `further` are shown read-only. Raises `RuntimeFailure` if `cwd` is in none of the
+    paths, or a writable one is missing or leads through a symbolic link.
     """
     writable = dict.fromkeys((*sandbox.readable, *further), False)
     writable |= dict.fromkeys(sandbox.writable, True)
@@ -47,7 +47,7 @@ def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Pa
 
 
 def _check_place(path: Path) -> None:
-    """Refuse a folder that a link replaces, which would give the program another one."""
+    """Raise `RuntimeFailure` for a path that is missing, or that a link leads elsewhere."""
     if os.path.realpath(path) != str(path) or not path.exists():
         raise RuntimeFailure(
             f"{path} cannot be given to a program: it is missing, or a symbolic link leads to it;"

@@ -1,7 +1,7 @@
-"""The image for containers that use the programs of this machine: an empty system, without /usr.
+"""The image for containers that use the programs of this machine: empty folders and links.
 
-So no registry is needed, and programs are those that an operator installs and updates anyway. The
-folders of programs are mounted read-only.
+So no registry is needed, and programs are those that an operator installs and updates anyway: the
+machine's folders of programs, such as /usr, are mounted read-only.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ def folders() -> list[Path]:
 
 
 def name() -> str:
-    """Return the image's name with a hash of its content; no tag: Podman imports without one."""
+    """Return the image's name, with a hash of its content; Podman imports no name with a tag."""
     return f"localhost/mergewright-machine-{hashlib.sha256(content()).hexdigest()[:12]}"
 
 

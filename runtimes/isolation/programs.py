@@ -19,9 +19,9 @@ _MOST = 100  #: The most links and interpreters followed for one program.
 def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> list[Path]:
     """Return folders and files that a command needs, without those below `SYSTEM`.
 
-    `command` is from the configuration: its program, and files it names by absolute path. `path` is
-    PATH. In place of a folder that contains a `hidden` one, or is in one, the file alone is
-    returned.
+    `command` is from the configuration; its program counts, and its arguments that are absolute
+    paths of files. `path` is the value of PATH. A file is returned without its folder if the folder
+    contains a `hidden` folder or is in one.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
@@ -40,7 +40,10 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 
 
 def python_files(hidden: Iterable[Path]) -> list[Path]:
-    """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`."""
+    """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`.
+
+    Returns the interpreter without its folder if that holds more, as in `program_files`.
+    """
     base = Path(sys.base_prefix)
     return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))
 
@@ -52,7 +55,7 @@ def python() -> str:
 
 
 def _around(file: Path, hidden: Sequence[Path]) -> list[Path]:
-    """The folder that a program's file was installed into, or the file alone."""
+    """Return the folder that a program was installed into, or its file if the folder has more."""
     parts = file.parts
     if "node_modules" in parts:
         folder = Path(*parts[: parts.index("node_modules") + 1])
@@ -66,14 +69,14 @@ def _around(file: Path, hidden: Sequence[Path]) -> list[Path]:
 
 
 def _is_prefix(folder: Path) -> bool:
-    """Whether a folder is an environment of Python or Node.js, and not one for everything."""
+    """Whether a folder is an installation or environment of Python or Node.js."""
     if (folder / "pyvenv.cfg").is_file():
         return True
     return (folder / "lib" / "node_modules").is_dir() or any(folder.glob("lib/python3*/os.py"))
 
 
 def _next(file: Path, path: str) -> list[Path]:
-    """What a link points to, and what runs a script."""
+    """Return what a link points to; of another file, its real path and a script's interpreter."""
     real = Path(os.path.realpath(file))
     if file.is_symlink():
         return [file.parent / file.readlink(), real]

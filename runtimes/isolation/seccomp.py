@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class _Machine(NamedTuple):
-    """A processor architecture; `column` is its place in the tables of numbers."""
+    """A processor architecture; `column` is its index in the rows of `DENIED` and `MISSING`."""
 
     audit: int  #: AUDIT_ARCH_* of linux/audit.h.
     column: int
@@ -135,12 +135,12 @@ def program(machine: str = "") -> bytes:
 
 
 def _call(number: int, then: list[bytes]) -> list[bytes]:
-    """Run `then`, which returns, for one system call."""
+    """Return code that runs `then`, which ends the filter, for one system call."""
     return [_jump(_EQUAL, number, 0, len(then)), *then]
 
 
 def _refuse_bits(bits: int) -> list[bytes]:
-    """Refuse a first argument with any of these bits."""
+    """Return code that refuses a call whose first argument has any of these bits."""
     refuse = [_jump(_ANY_BIT, bits, 0, 1), _return(_ERRNO | errno.EPERM)]
     return [_load(_argument(0)), *refuse, _return(_ALLOW)]
 
@@ -164,7 +164,7 @@ def _unless_equal(value: int, action: int) -> list[bytes]:
 
 
 def _argument(place: int) -> int:
-    """The lower half of an argument: the kernel ignores the upper one of these calls."""
+    """Return the offset of an argument's lower half; in these calls the upper one has no effect."""
     return 16 + 8 * place
 
 

@@ -9,7 +9,7 @@ from runtimes.isolation.base import OF_THIS_MACHINE, Container, Limits, Sandbox
 
 
 class Unisolated:
-    """Runs programs without a sandbox. Used only where the configuration says so."""
+    """Runs programs without a sandbox, where a person has chosen that or in a demonstration."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
         """Return an empty string: this works on every machine."""

@@ -1,8 +1,8 @@
 """Runs git with an environment of its own, a time-out, and errors with a remedy.
 
 Settings of the machine, the user or an agent do not reach these calls, except those of the
-repository they run in; so they run only in repositories that no agent writes to, or in a sandbox
-(`runtimes.workspaces.session_git`).
+repository that git runs in; so git runs only in repositories that no agent writes to, or in a
+sandbox (`runtimes.workspaces.session_git`).
 
 GitPython is not used: it passes the server's whole environment to git, secrets included.
 """
@@ -239,7 +239,7 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
 
     `magic` are extra magic words such as `exclude`.
 
-    A name without a slash matches in every folder; case does not matter; `*` and `**` are git's.
+    A name without a slash matches in every folder; case is ignored. `*` and `**` are as in git.
     `folder/**` matches the folder's own name too, because a link may replace it.
     """
     signs = ",".join((*magic, "glob", "icase"))
@@ -291,8 +291,8 @@ def _finished(
 ) -> tuple[int, str]:
     """Copy a process's output until it ends; returns its code and the beginning of its errors.
 
-    At the time-out, and when there is more than `most` (0: no limit), its whole process group is
-    killed.
+    Its whole process group is killed after `seconds`, or once it has printed more than `most` bytes
+    (0: no limit).
     """
     with process:
         try:

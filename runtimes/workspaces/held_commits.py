@@ -1,6 +1,7 @@
 """Finds reasons to have a person review commits before they are pushed.
 
-Every function examines the commits that a push publishes: those that no branch of GitHub has.
+Except for `removed_commits`, every function examines the commits that a push publishes: those that
+no branch of GitHub has.
 """
 
 import tempfile
@@ -43,7 +44,7 @@ class SuspiciousPlace(NamedTuple):
 
 
 def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
-    """Return the files of more than this many megabytes (1,000,000 bytes), the largest first."""
+    """Return the files with more than `megabytes` (of 1,000,000 bytes), the largest first."""
     listed = git(mirror.path, "rev-list", "--objects", head, "--not", "--branches")
     shown = "--batch-check=%(objecttype) %(objectsize) %(rest)"
     found = []

@@ -39,7 +39,7 @@ class PushRefused(Exception):
     """The remote refused the push: by its rules, or because the branch is at another commit."""
 
     def __init__(self, branch: str, summary: str, words: str, *, moved: bool) -> None:
-        """`summary` is git's reason in brackets, `words` all it printed to standard error."""
+        """Take the reason from `summary`, git's line for the branch, and `words`, its errors."""
         lines = [line for line in words.splitlines() if "remote:" in line]
         reasons = [line.removeprefix("remote:").strip() for line in lines]
         self.reason = " ".join([f"{branch}: {summary}", *reasons])[:1000]
@@ -181,9 +181,9 @@ class Mirror:
     def preserve(self, workspace: Worktree, run: int) -> str | None:
         """Preserve what removing the workspace would lose; return the commit that holds it.
 
-        That is: commits that GitHub never had, on local branches, stashes and HEAD, and files that
-        are changed, or untracked and not ignored. None: nothing would be lost. Work of the same run
-        that was preserved before is kept.
+        Preserved are commits on local branches, stashes and HEAD that were not published, and files
+        that are changed, or untracked and not ignored. None: nothing would be lost. Work of the
+        same run that was preserved before is kept.
         """
         workspace.repair()
         if not workspace.made:
@@ -223,8 +223,8 @@ class Mirror:
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
         """Return a session's newest commit, and the commit with uncommitted files on top of it.
 
-        GitHub's branch counts; commits that were taken or preserved count if they build on it. The
-        second is None if there are no such files. Returns None if no commit is known.
+        GitHub's branch counts; commits imported by `take` or `preserve` count if they build on it.
+        The second commit is None if there are no such files. Returns None if no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -238,8 +238,9 @@ class Mirror:
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
         """Merge `theirs`, GitHub's commit of a session's branch, with `ours`, the session's.
 
-        Returns the merged commit: `theirs` if GitHub has all of the session's commits, or had them
-        before others removed some. None if there is a conflict.
+        Returns the merged commit: `ours` if it only adds to `theirs`; `theirs` if GitHub has all of
+        the session's commits, or had them before others removed some. None: they conflict, or
+        `theirs` lacks a commit that the bot pushed.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
@@ -251,8 +252,8 @@ class Mirror:
     def is_update(self, old: str, new: str, base: str) -> bool:
         """Whether only merges of the branch `base`, as git makes them, lead from `old` to `new`.
 
-        Both are commits. GitHub's "Update branch" makes such merges; a merge with changes made by
-        hand is not an update.
+        `old` and `new` are commits. GitHub's "Update branch" makes such merges; a merge with
+        changes made by hand is not an update. More than 19 merges are not recognised.
         """
         tip = self.head_of(base)
         for _ in range(_UPDATES):
@@ -277,7 +278,7 @@ class Mirror:
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
 
     def pushed(self, branch: str) -> str | None:
-        """Return the commit that the bot last pushed to a branch; None: it never did."""
+        """Return the commit that the bot last pushed to a branch; None: no push is recorded."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
     def _took_off(self, branch: str, theirs: str) -> bool:
@@ -365,14 +366,14 @@ class Mirror:
         return own + git(self.path, "for-each-ref", *shown, "refs/heads").splitlines()
 
     def _published(self, sha: str) -> bool:
-        """Whether GitHub has this commit, or the bot pushed it once."""
+        """Whether a branch of GitHub as last fetched, or the last push to a branch, has it."""
         if not self.contains(sha):
             return False
         refs = ("refs/heads", f"{_OURS}/pushed")
         return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
 
     def _drop_old_locks(self) -> bool:
-        """Remove locks that are older than the time-out of a git call: left by a crash."""
+        """Remove the locks that a crash left, older than any git call; return whether any was."""
         old = time.time() - NETWORK_SECONDS
         locks = [lock for lock in self.path.rglob("*.lock") if lock.stat().st_mtime < old]
         for lock in locks:

@@ -1,4 +1,4 @@
-"""Imports packs that may be hostile into a repository of the bot's.
+"""Imports packs that may be hostile into a repository that only the bot writes to.
 
 A pack is examined in a folder of its own, which git reads as further objects of the repository. A
 refused pack leaves nothing behind, as with git's own `receive-pack`.
@@ -49,7 +49,7 @@ def import_pack(repository: Path, pack: Path) -> None:
 
 
 def _check_sizes(repository: Path, index: Path, env: dict[str, str]) -> None:
-    """Raise `GitFailure` if an object in a pack is larger than what may be preserved."""
+    """Raise `GitFailure` if an object in a pack has more than `FILE_BYTES`."""
     listed = git(repository, "show-index", stdin=index)
     names = "".join(f"{line.split()[1]}\n" for line in listed.splitlines())
     shown = "--batch-check=%(objectsize) %(objectname)"

@@ -22,7 +22,7 @@ def prepare(
     damaged one is made again: what is left is preserved as the work of `run`, and the branch begins
     at the session's known work (pushed, fetched or preserved), if there is any. Safe to repeat.
     Returns the commit the work is based on. None: the workspace has to be made, and `may_make`,
-    called right before that, forbids it.
+    called right before that, forbids it, or another bot has just made it.
 
     Raises `GitFailure`.
     """
@@ -46,9 +46,10 @@ def prepare(
 def hold_files(
     mirror: Mirror, workspace: Worktree, base: str, patterns: Sequence[str], run: int
 ) -> Sequence[str]:
-    """Restore the files that steer agents as they are on the base branch, for the next program.
+    """Restore the files that steer agents, before a run, to the base branch's versions.
 
-    `base` is the base branch's commit on GitHub. Uncommitted changes of these files are preserved
+    `base` is the base branch's commit on GitHub; its merge base with the session's branch counts.
+    `patterns` are those of the files. Uncommitted changes of these files are preserved
     first, as the work of `run`. Safe to repeat. Returns the files of which the session's branch has
     another version. Raises `GitFailure`.
     """

@@ -76,7 +76,7 @@ def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
 
 
 def _parts(file: BinaryIO) -> Iterator[str]:
-    """Yield the text of a file in parts, each after the end of the part before it."""
+    """Yield the text of a file in parts, each beginning with the end of the part before it."""
     before = b""
     while data := file.read(_PART_BYTES):
         yield (before + data).decode(errors="replace")

@@ -60,7 +60,7 @@ def _quoted(value: str) -> str:
 
 
 def checkout_of(root: Path, session: str) -> Path:
-    """Return the folder in which a session's agent works, below `root`, that of workspaces."""
+    """Return the folder in which a session's agent works; `root` has all workspaces."""
     return Path(os.path.realpath(root)) / session / "checkout"
 
 
@@ -86,7 +86,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _ran(program: str, option: str, *words: str | Path) -> str:
-    """Run a program on a folder; return its errors, empty if it succeeded."""
+    """Run a program, the last of `words` being a folder; return its errors, empty: it succeeded."""
     command = (program, option, *words[:-1], "--", words[-1])
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     return done.stderr.strip() or program if done.returncode else ""
@@ -95,8 +95,8 @@ def _ran(program: str, option: str, *words: str | Path) -> str:
 def pipe_of_git(*places: Path) -> str:
     """Return a named pipe in these folders that git would wait at; empty: there is none.
 
-    Git reads files of such a name in a checkout or a folder of objects. Raises `OSError`, and
-    `subprocess.TimeoutExpired` if there are too many files.
+    Git reads files named `.git*` and below `.git` in a checkout, and all files in its `objects`.
+    Raises `OSError`, and `subprocess.TimeoutExpired` if there are too many files.
     """
     names = ("-name", ".git*", "-o", "-path", "*/.git/*", "-o", "-path", f"*{_OBJECTS}/*")
     if not (found := [*filter(Path.is_dir, places)]):

@@ -1,7 +1,7 @@
 """Holds files that steer agents (instructions, settings, tools) as they are on the base branch.
 
 A run under the influence of a prompt injection could leave instructions for the next run there. So
-these files are restored before each run, and until the next one the restored state does not count
+these files are restored before each run, and until the next run the restored state does not count
 as a change.
 """
 
@@ -38,8 +38,8 @@ class Steering:
     def put_back(self, head: str) -> list[str]:
         """Restore the held files. Returns those of which the commit `head` has another version.
 
-        Files in the way are removed; links are replaced, never followed. If `head` has the same
-        version of all, none is held any longer.
+        Files in the way are removed; links are replaced, not followed. If `head` has the same
+        version of all held files, no file is held any longer.
         """
         commit, patterns = self._held()
         specs = pathspecs(patterns)

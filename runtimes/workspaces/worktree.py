@@ -11,7 +11,7 @@ Once an agent may have worked in it, git runs only as in `runtimes.workspaces.se
     ROOT/SESSION/steering         see `runtimes.workspaces.steering`
     ROOT/.SESSION.gone            a workspace whose removal has begun
 
-A workspace neither complete nor being made is spoiled: its work is kept before it is made again.
+A workspace neither complete nor being made is spoiled: its work is preserved before a new one.
 """
 
 import fcntl
@@ -50,9 +50,10 @@ class Worktree:
         isolation: Callable[[], Isolation],
         sign_off: bool = False,
     ) -> None:
-        """`origin` is the project's mirror; `sign_off`: see `make_repository`.
+        """Refer to a workspace, which need not exist. `origin` is the project's mirror.
 
-        `isolation` returns the isolation of the session's runs, in which git runs as well.
+        `isolation` returns the isolation of the session's runs, in which git runs as well. `root`
+        has all workspaces. `sign_off`: see `make_repository`.
         """
         self._origin = origin
         self.session = refs.check_session(session)
@@ -83,17 +84,17 @@ class Worktree:
 
     @property
     def made(self) -> bool:
-        """Whether its creation was completed, so that an agent may have worked in it."""
+        """Whether the workspace was made completely, so that an agent may have worked in it."""
         return self._marker.is_file() and self._view.is_dir()
 
     @property
     def completed(self) -> int:
-        """When its creation was completed, in nanoseconds since 1970; 0: it is not complete."""
+        """When the workspace was completed, in nanoseconds since 1970; 0: it is not complete."""
         return refs.modified(self._marker)
 
     @property
     def spoiled(self) -> bool:
-        """Whether there may be work in it, although nothing records that it was completed.
+        """Whether there may be work in the workspace, although nothing marks it as complete.
 
         An empty folder is not spoiled: a killed `create` can leave one.
         """
@@ -102,7 +103,7 @@ class Worktree:
 
     @property
     def whole(self) -> bool:
-        """Whether its checkout and branch can be used as they are."""
+        """Whether the workspace's checkout and branch can be used as they are."""
         return self.made and self.head() is not None and self.path.is_dir()
 
     def base(self) -> str:
@@ -130,8 +131,8 @@ class Worktree:
         """Make the workspace with its branch at a commit; what is there already is removed.
 
         `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
-        commit the work begins at, which is recorded. False: `may_make`, called right before,
-        forbids making it, or another bot has completed the workspace since.
+        commit the work begins at, which is recorded. Returns False if `may_make`, called right
+        before, forbids making it, or if another bot has completed the workspace since.
         """
         before = self.completed
         if not may_make() or not self.remove(before):
@@ -282,7 +283,7 @@ class Worktree:
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
         """Hold the files that match `patterns` from now on, at their versions in `commit`.
 
-        True: some of them have changes that are not committed, which `put_back` would lose.
+        Returns True if some of them have uncommitted changes, which `put_back` would lose.
         """
         with self._locked():
             self._status()  # It brings the view to the branch's commit.
@@ -322,11 +323,11 @@ class Worktree:
     def snapshot(
         self, message: str, unpublished: Sequence[str], earlier: str | None, known: str
     ) -> str | None:
-        """Commit all files as they are, beside the session's branch, and return the commit.
+        """Commit all files as they are, without moving the branch, and return the commit.
 
-        Its parents are the branch's commit (`known` where none can be read), the commits that are
-        published nowhere, and the earlier snapshot. None: all files are committed and published.
-        The session's repository is not touched.
+        Its parents are the branch's commit (`known` where none can be read), the `unpublished`
+        commits, and the `earlier` snapshot. None: all files are committed, and no commit is
+        unpublished. The session's repository is not touched.
         """
         with self._locked():
             anchor = self._anchor(known)
@@ -351,7 +352,7 @@ class Worktree:
         return self._git("write-tree", env=env).strip()
 
     def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
-        """Add files of repositories nested in the checkout; git would record only their commits."""
+        """Add files of repositories nested in the checkout; git would add only their commits."""
         files = [file for folder in nested for file in repositories.files_below(self.path, folder)]
         preservable.check_sizes(self.path, files)
         command = ("check-ignore", "-z", "--stdin")
@@ -374,7 +375,7 @@ class Worktree:
         return found
 
     def _checked_out(self) -> str:
-        """Return the commit that is checked out, on the branch, on another or on none."""
+        """Return the commit that is checked out, whether or not on the session's branch."""
         here = refs.checked_out(self.repository, self.path.name)
         if here.branch != self.branch and here.commit:
             kind = self._git("cat-file", "--batch-check", stdin=f"{here.commit}\n")

@@ -21,7 +21,7 @@ def last_line(screen: str) -> str:
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the question on the screen; an answer is the first word of a choice."""
+    """Return the question on the screen; empty: none. The first word of a choice is sent."""
     asked = QUESTION.fullmatch(last_line(screen))
     if asked is None:
         return Dialog()
@@ -43,7 +43,7 @@ def _labels(asked: re.Match[str]) -> list[str]:
 
 
 def _subject(screen: str) -> str:
-    """What the question is about: the lines above it, down from an empty line or a rule."""
+    """Return what the question is about: the lines between it and an empty line or rule above."""
     return _BREAK.split(screen)[-1].rpartition("\n")[0]
 
 

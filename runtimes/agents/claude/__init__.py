@@ -131,10 +131,10 @@ class Claude(adapter.AgentAdapter):
 
 
 def _limited(files: RunFiles, folder: Path, limits: RunLimits) -> Iterator[str]:
-    """Yield options that limit the program to given MCP servers, without the repository's hooks.
+    """Yield the options that enforce the limits on MCP servers and the repository's hooks.
 
-    Hooks are in the repository's settings. Without these, its `CLAUDE.md` is not read either
-    (measured). The user's settings are written at each start: the agent may have added hooks.
+    Hooks are in the repository's settings; without these settings, its `CLAUDE.md` is not read
+    either (measured). The home's settings are then emptied: the agent may have added hooks there.
     """
     if limits.mcp_servers is not None:
         servers = {

@@ -153,7 +153,7 @@ def started_at(transcript: Path) -> datetime:
 
 
 def is_alive(status: ClaudeStatus) -> bool:
-    """Whether a status file's process lives: a killed program leaves the file behind."""
+    """Whether the process of a status file still runs: a killed program leaves the file."""
     return is_running(status.pid, status.proc_start)
 
 

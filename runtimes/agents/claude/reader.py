@@ -42,7 +42,7 @@ _PERMISSION_CHOICES = ("Yes", "Always", "No")
 
 
 class _Turn(Struct):
-    """When the newest turn began and ended, by one source."""
+    """When the newest turn began and ended, as either the hooks or the transcript say."""
 
     began: datetime | None = None
     ended: datetime | None = None  #: None: it has not ended.
@@ -89,7 +89,7 @@ class ClaudeReader(Reader):
         return (self._files.spool, *([tail.path] if tail else []))
 
     def _read_status(self) -> ClaudeStatus | None:
-        """Read the status file of the living process with this conversation."""
+        """Return the status of the running process with this conversation; None: there is none."""
         known = self._status_file.read() if self._status_file else None
         if known is not None and self._status_file and not self._status_file.changed:
             return known
@@ -135,7 +135,7 @@ class ClaudeReader(Reader):
         return self._at_work(agent, began, "the agent's hooks and transcript say: busy", screen)
 
     def _ended(self) -> datetime | None:
-        """When the newest turn ended; None: it has not.
+        """Return when the newest turn ended; None: it has not.
 
         A source that does not know of the newest prompt yet says nothing about its turn.
         """
@@ -230,7 +230,7 @@ class ClaudeReader(Reader):
     def _records(
         self, lines: Iterable[str]
     ) -> Iterator[tuple[datetime, ClaudeRecord, ClaudeMessage]]:
-        """Yield the records of this run that have a message, after their time."""
+        """Yield time, record and message of each record of this run that has a message."""
         for record in decode_lines(lines, ClaudeRecord):
             if record.timestamp is None or record.timestamp < self._began:
                 continue
@@ -262,7 +262,10 @@ class ClaudeReader(Reader):
         self._note_calls(at, message, self._calls)
 
     def _note_calls(self, at: datetime, message: ClaudeMessage, open_: set[str]) -> None:
-        """Note which tool calls began and returned, and so which requests were answered."""
+        """Note which tool calls began and returned, and so which requests were answered.
+
+        `open_`: the ids of the calls that have not returned, which is updated.
+        """
         for block in message.content if isinstance(message.content, list) else ():
             if block.get("type") == "tool_use":
                 call = str(block.get("id"))
@@ -281,7 +284,7 @@ class ClaudeReader(Reader):
                     self._asked, self._answered = open_requests, at
 
     def _end_turn(self, at: datetime) -> None:
-        """Note the end of a turn by the transcript. Its requests are answered or gone."""
+        """Note the end of a turn in the transcript; its permission requests are over, too."""
         self._recorded.ended = at
         self._asked = [one for one in self._asked if at < one.time]
 
@@ -290,7 +293,7 @@ class ClaudeReader(Reader):
         self._error, self._error_word = error, word
 
     def _usage(self) -> Usage:
-        """Tokens of this run's responses; the cost by which the conversation's cost grew."""
+        """Return the tokens of this run, and the cost by which the conversation's cost grew."""
         used = super()._usage()
         first, last = self._first_line.read(), self._last_line.read()
         if first is None or last is None:
@@ -299,7 +302,7 @@ class ClaudeReader(Reader):
         return replace(used, cost_usd=round(max(0.0, cost), 6))
 
     def _limit_reset(self) -> datetime | None:
-        """When the last of the exhausted usage limits resets; None if the program has no time."""
+        """Return when the last of the exhausted usage limits resets; None: unknown."""
         line = self._last_line.read()
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]

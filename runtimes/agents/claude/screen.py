@@ -32,7 +32,7 @@ _FREE_TEXT = "Type something."
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: a question form, a permission request, or one at the start."""
+    """Return the open dialog: question form, permission request or startup dialog; empty: none."""
     asked = last_call(files, "PermissionRequest")
     if headings := list(_FORM_HEADINGS.finditer(screen)):
         shown = screen[headings[-1].start() :]
@@ -46,7 +46,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 
 
 def _choices(screen: str) -> Sequence[re.Match[str]]:
-    """The last choices that begin with 1; empty if none of them is marked."""
+    """Return the last list of choices numbered from 1; empty if none of them is marked."""
     found = list(_CHOICE.finditer(screen))
     first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
     return found[first:] if any(one[1] for one in found[first:]) else ()

@@ -99,7 +99,7 @@ class CodexLimits(Struct, frozen=True):
     secondary: CodexLimitWindow | None = None
 
     def reset(self) -> datetime | None:
-        """Return when the last exhausted limit resets; None: none is, or no time is known."""
+        """Return when the last exhausted limit resets; None: no limit is, or no time is known."""
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)
@@ -167,10 +167,10 @@ def _message(kind: str, payload: Raw) -> Message | None:
 
 
 def _from_event(event: Mapping[str, object]) -> Message | None:
-    """Return a person's prompt, or the end of a turn.
+    """Return a person's prompt, or why a turn failed or was aborted; None for other events.
 
-    Unlike the prompts among the items, those among the events contain nothing that the program
-    added.
+    Prompts are taken from events, because `response_item` records also have prompts that the
+    program added.
     """
     match event:
         case {"type": "item_completed", "item": {"type": "UserMessage", "content": content}}:

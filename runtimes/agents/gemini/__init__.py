@@ -93,7 +93,7 @@ class Gemini(adapter.AgentAdapter):
 
 
 def _settings(files: RunFiles, env: Mapping[str, str]) -> dict[str, object]:
-    """The run's settings: the sign-in, no updates or telemetry, and the hooks."""
+    """Return the run's settings: the sign-in, no updates or telemetry, and the hooks."""
     types = [word for name, word in _AUTH_TYPES.items() if name in env]
     command = {"type": "command", "name": "mergewright", "command": spool_command(files)}
     return {

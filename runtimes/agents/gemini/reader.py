@@ -90,7 +90,7 @@ class GeminiReader(Reader):
         return waiting(agent, self._asked, "the agent asked people (hook Notification)", question)
 
     def _by_files(self, agent: Agent) -> Agent:
-        """Return the agent with the state of the turn by hooks and transcripts."""
+        """Return the agent with the state of its turn that hooks and transcripts show."""
         if self._prompted is _NEVER:
             return agent
         if self._over < self._prompted:

@@ -25,9 +25,10 @@ _PAUSE_SECONDS = 0.2
 
 
 def post_until_received(program: int, server: Path, conversation: str, prompt: str) -> None:
-    """Post the message repeatedly until the conversation has a new copy, or the program ended.
+    """Post the message, again after 20 seconds, until the conversation contains it once more.
 
-    Gives up after ten minutes. `program` is a pid, `server` the file with port and password.
+    Gives up when the program has ended, or after ten minutes. `program` is a pid, `server` the file
+    with port and password.
     """
     where = json.loads(server.read_text())
     credentials = b64encode(f"opencode:{where['password']}".encode()).decode()

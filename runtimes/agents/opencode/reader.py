@@ -76,7 +76,7 @@ class OpenCodeReader(Reader):
         return bool(opencode_files.query(self._files, _CONTAINS, self._native, key))
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return the state with the port's answers; without an answer, the state as before."""
+        """Return the state; during a turn, the port says whether the program waits or retries."""
         if agent.activity is not Activity.ACTIVE:
             return agent
         return self._ask_port(agent, now) if self._is_due(now) else self._unchanged(agent) or agent
@@ -113,7 +113,7 @@ class OpenCodeReader(Reader):
             self._read_last_message(database)
 
     def _read_last_message(self, database: sqlite3.Connection) -> None:
-        """Note the state of the turn by the conversation's last message."""
+        """Note the state of the turn, which the conversation's last message shows."""
         message = self._messages[self._last_message]
         found = database.execute(_PARTS, (self._last_message,))
         rows = [*decode_rows(found, tuple[Millis, str])]
@@ -134,7 +134,7 @@ class OpenCodeReader(Reader):
             self._turn = _blocked(self._turn, evidence, text, f"{name} {data.get('statusCode')}")
 
     def _is_due(self, now: datetime) -> bool:
-        """Whether to ask the port at this look."""
+        """Whether to ask the port now; if so, set the time by which to ask it again."""
         recent = self._touched is not None and now - self._touched < _RECENT
         if not recent and now < self._ask_at:
             return False
@@ -142,7 +142,7 @@ class OpenCodeReader(Reader):
         return True
 
     def _unchanged(self, agent: Agent) -> Agent | None:
-        """Return the last waiting or blocked state if nothing was written since; or None."""
+        """Return the last state if that was waiting or blocked and nothing was written; or None."""
         last = self._last
         stopped = last.activity in (Activity.WAITING_INPUT, Activity.BLOCKED)
         if not stopped or last.seen != agent.seen:

@@ -101,7 +101,8 @@ class AgentAdapter(ABC):
     def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
         """Return the dialog of a waiting run; None: the program takes answers as messages.
 
-        Raises `OSError` if the program does not answer at its port.
+        If no dialog is recognised, the `Dialog` is empty. Raises `OSError` if the program does not
+        answer at its port.
         """
 
     def unenforceable(self, limits: RunLimits) -> Sequence[str]:
@@ -133,8 +134,8 @@ class AgentAdapter(ABC):
     def messages(self, files: RunFiles) -> MessageReader:
         """Return a reader of the messages in `records`.
 
-        They are the messages of all conversations of the session, or of this run's only, if the
-        program keeps the runs' files apart.
+        They are the messages of all conversations of the session, or those of this run, if the
+        program has separate files for each run.
         """
         return LineMessageReader(lambda: self._conversations(files), self.parser)
 
@@ -191,7 +192,8 @@ def begin_run(
 ) -> tuple[str, str, dict[str, str]]:
     """Write the prompt's file; return prompt, system prompt and environment of the program.
 
-    With the preamble `first-message` the prompt begins with the system prompt, which is empty then.
+    With the preamble `first-message`, the prompt returned begins with `system`, and the system
+    prompt returned is empty.
     """
     if system and agent_type.preamble == "first-message":
         prompt, system = f"{system}\n\n{prompt}", ""
@@ -214,7 +216,7 @@ def begin_run(
 
 
 def conversation(files: RunFiles, chosen: str) -> str:
-    """Return the run's conversation id: the `chosen` of the first call, which is stored."""
+    """Return the run's conversation id: the first call stores `chosen`, and all return that."""
     if not files.conversation.exists():
         write_private(files.conversation, chosen)
     return files.native
@@ -249,7 +251,7 @@ def tool_names(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> 
 def login_variable(
     agent_type: AgentType, environ: Mapping[str, str], variables: Collection[str]
 ) -> str:
-    """Return the first of `variables` that a program of this type gets; empty if none."""
+    """Return the first variable given to a program of this type that is one of `variables`."""
     passed = [name for name in agent_type.pass_env if environ.get(name)]
     return next((name for name in (*passed, *agent_type.env) if name in variables), "")
 
@@ -257,7 +259,8 @@ def login_variable(
 def no_variables(agent_type: AgentType, endpoint: Endpoint) -> list[str]:
     """Return the problem of a program that gets no variable at all, and so no credentials.
 
-    For programs that support too many providers to know which variable a model needs.
+    Empty: it gets a variable or an endpoint. For programs that support too many providers to know
+    which variable a model needs.
     """
     if endpoint != PROVIDER_DEFAULT or agent_type.pass_env or agent_type.env:
         return []

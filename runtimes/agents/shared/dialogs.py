@@ -47,9 +47,10 @@ class Dialog(Struct, frozen=True, kw_only=True):
 
 
 def choice_number(answer: str, labels: Sequence[str]) -> int | None:
-    """Find the choice that an answer names: number, label or its first words, yes, no, always.
+    """Return the number of the choice that an answer names.
 
-    Choices are numbered from 1. None: no choice fits.
+    An answer is that number, counted from 1, the label or its first words, or a word such as yes,
+    no and always. None: no choice fits.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))
@@ -75,7 +76,7 @@ def _normalised(text: str) -> str:
 
 
 def numbered_dialog(heading: str, labels: Sequence[str]) -> Dialog:
-    """Return a terminal dialog in which pressing its number takes a choice."""
+    """Return a terminal dialog in which a choice is taken by pressing its number."""
     return _terminal_dialog(heading, labels, [(str(n),) for n in range(1, len(labels) + 1)])
 
 

@@ -104,9 +104,10 @@ def _answer(question: Question, line: str) -> Sequence[str]:
 def asked_form(
     asked: HookCall | None, parse: Callable[[Sequence[Question]], FormScreen | None]
 ) -> Dialog:
-    """Return the dialog of a question tool's form; an empty `Dialog` if `parse` returns None.
+    """Return the dialog of a question tool's form, which `parse` reads from the screen.
 
-    `asked` is the last call of a tool, which may be another tool's; None: there was no call.
+    `asked` is the last call of a tool, which may not be the question tool; None: there was no call.
+    The `Dialog` is empty without a call, or if `parse` returns None.
     """
     questions = parse_questions(asked.hook.tool_input) if asked else ()
     form = parse(questions)

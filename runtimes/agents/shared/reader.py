@@ -58,7 +58,10 @@ class Reader(ABC):
 
     @abstractmethod
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return `agent`, which has the state by the files, with its activity; it still runs."""
+        """Return `agent`, which has the state that the files show, with its activity.
+
+        Not called for a program that has ended.
+        """
 
     def _received_in(self) -> Iterable[Path]:
         """Return the files that contain the messages which the agent has received."""
