@@ -79,7 +79,7 @@ class ModelEndpoints(Struct, kw_only=True):
     def of_token(self, token: str) -> Endpoint:
         """Return the endpoint and key for a run token.
 
-        Raises `ModelUnavailable` if the token is invalid, or its run or the budget has ended.
+        Raises `ModelUnavailable` if it is invalid, its run has ended, or the budget is exhausted.
         """
         session = self._session_of(token)
         if session.reason == Reason.BUDGET_EXHAUSTED:
@@ -139,7 +139,7 @@ def real_endpoint(
 ) -> Endpoint:
     """Return the provider's endpoint of an agent type; its `key` is empty if none is set.
 
-    `agent` and `project`: whose keys precede that of the agent type; empty: no agent or project.
+    `agent` and `project` are names; empty: there is none. Their keys precede the agent type's.
     """
     variable, _ = key_source(settings, agent_type, agent, project)
     key = keys.get(variable, "")
@@ -170,8 +170,8 @@ def key_source(
 ) -> tuple[str, str]:
     """Return the environment variable of the model key, and whose setting names it.
 
-    That is `agent`, `project` or, for the agent type's own, `server`: the first that has one. Both
-    strings are empty if none names a variable.
+    The owner is `agent`, `project` or `server` (for the agent type's setting): the first of them
+    that names a variable. Both strings are empty if none does.
     """
     owners = {"agent": settings.agents.get(agent), "project": settings.projects.get(project)}
     for name, owner in owners.items():

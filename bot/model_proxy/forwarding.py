@@ -189,7 +189,7 @@ class ForwardedResponse:
         self.ended = False  #: Whether the model's response was forwarded to its end.
 
     async def forward(self, response: httpx.Response) -> None:
-        """Forward a model's response as it arrives; if it breaks off, break off the one sent."""
+        """Forward a model's response as it arrives; if it breaks off, so does the forwarded one."""
         self.meter = meter = UsageMeter(response.headers)
         self.failed = response.status_code >= HTTPStatus.BAD_REQUEST
         try:

@@ -86,7 +86,7 @@ class ModelProxy:
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
-        """Listen on the port of the last start; on a free one at first or if that is taken.
+        """Listen on the port of the last start; if there is none or it is taken, on a free one.
 
         Idempotent.
         """
@@ -150,7 +150,7 @@ class ModelProxy:
             await self._tunnels.shut()
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward one request and its response, until a side disconnects or `close` is called."""
+        """Forward one request and its response, until one disconnects or `close` is called."""
         # Every scope is HTTP: the server has no websockets.
         asked = ForwardedRequest(cast(HTTPScope, scope), receive, self._memory)
         answer = ForwardedResponse(send)

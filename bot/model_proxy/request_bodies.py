@@ -46,10 +46,10 @@ def is_changed(path: str) -> bool:
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return the body, changed so that the response reports usage, and the model's name or "".
+    """Return the body, changed so that the response reports usage, and the model's name.
 
-    All other fields are kept; of a duplicate field, the last value. Raises `ModelUnavailable` for
-    a request whose usage cannot be counted.
+    All other fields are kept; of a duplicate field, the last value. The name is empty if there is
+    none. Raises `ModelUnavailable` for a request whose usage cannot be counted.
     """
     try:
         fields = _DECODER.decode(body)
