@@ -69,7 +69,7 @@ class _Protocol(HttpToolsProtocol):
     body_seconds: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first request; beyond the limit, close a connection."""
+        """Start the time limit of the first request; close a connection if there are too many."""
         super().connection_made(transport)
         self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)

@@ -25,10 +25,10 @@ def limits_of_profiles(
     adapter: AgentAdapter,
     permission_mode: str = "",
 ) -> RunLimits:
-    """Return the limits of a run: it may use what all its profiles and the agent's `tools` allow.
+    """Return the limits of a run, which are those of all its profiles and the agent's `tools`.
 
     `permission_mode` is the one chosen for the session, empty if none is; if it is less strict than
-    the profiles require, theirs is returned.
+    required, the required mode is returned.
 
     Raises `NotEnforced` if no tool is left, or if the agent's program cannot enforce a limit.
     """

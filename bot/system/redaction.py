@@ -57,7 +57,7 @@ class Redaction:
         return self._value(value)  # type: ignore[no-any-return]
 
     def finds(self, text: str) -> bool:
-        """Whether a text contains a known secret."""
+        """Whether a text contains one of the given secrets, perhaps escaped."""
         return any(
             next(secret.spans(text), None) for secret in self._known if secret.anchor in text
         )
