@@ -253,7 +253,7 @@ class LocalRuns:
 
     @contextmanager
     def _failures_logged(self, session: str) -> Iterator[None]:
-        """Log a failure to read a session instead of raising it; log no further ones in a row."""
+        """Log a failure to read a session instead of raising it, once until a reading succeeds."""
         try:
             yield
         except Exception:
@@ -288,7 +288,7 @@ def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) 
 
 
 def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
-    """Whether no files need be read: there was no output since, and the next time is not due."""
+    """Whether the files need not be read: no output since last time, and the next is not due."""
     return (
         watched.seen == seen
         and now < watched.again_at

@@ -39,7 +39,7 @@ def main(folder: str, parent: int = 0) -> int:
     """Run the program that `folder` describes to its end, and return its exit code.
 
     Returns 128 + N if signal N ended it, and 125 if it was not started. `parent` is the pid of the
-    parent process, whose end ends the program too; 0: no process's end does.
+    parent process, whose end ends the program too; 0: its end does not.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     for number in _WAITED:  # The parent (nohup) may have them ignored.

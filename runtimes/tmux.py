@@ -283,7 +283,7 @@ class Tmux:
 
     @contextmanager
     def _file(self, folder: Path, text: bytes) -> Iterator[str]:
-        """Yield the path of a temporary file with a text that a command line may not hold."""
+        """Yield the path of a temporary file with a text that may be too long for an argument."""
         if not folder.is_dir():
             raise Gone(f"{folder.name} is not a run of {self._data}")
         with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -293,5 +293,5 @@ class Tmux:
 
 
 def _short(name: str, key: str) -> str:
-    """Return a short name for a key, not the same as for this key of another program."""
+    """Return a short name for a key; the same key of another program gets another name."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]

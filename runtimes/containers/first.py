@@ -138,7 +138,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _make_terminal(rows: int, columns: int) -> int:
-    """Make a pseudo-terminal, this process's own, at descriptors 0 to 2; return its master."""
+    """Make this process's controlling terminal, at descriptors 0 to 2; return its master end."""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (rows, columns))
     try:

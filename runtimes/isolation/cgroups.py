@@ -90,7 +90,7 @@ def _second(kind: str, limits: Limits) -> Mapping[str, str]:
 
 
 def _memberships(own: Path) -> Iterator[tuple[str, str]]:
-    """Yield each controller with this process's group; version 2 has one, without a controller."""
+    """Yield each controller with this process's group; for version 2, an empty name with it."""
     with suppress(OSError):
         for line in own.read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -98,7 +98,7 @@ def _memberships(own: Path) -> Iterator[tuple[str, str]]:
 
 
 def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
-    """Return the nearest group above this process in which this user may make limited groups.
+    """Return the nearest group around this process in which this user may make limited groups.
 
     Also return the controllers it can limit: none if there is no such group.
     """

@@ -173,9 +173,9 @@ class Containers:
             yield self._client(launch, own, has_terminal=False), ()
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Remove the containers whose supervisor has ended; see `Isolation.remove_orphans`.
+        """Remove containers of ended runs, and unstarted ones; see `Isolation.remove_orphans`.
 
-        A container that is about to start has a supervisor already.
+        Every container is made under a supervisor. Returns False if there is no engine.
         """
         engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():

@@ -47,7 +47,7 @@ def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Pa
 
 
 def _check_place(path: Path) -> None:
-    """Raise `RuntimeFailure` for a path that is missing, or that a link leads elsewhere."""
+    """Raise `RuntimeFailure` for a path that is missing or leads through a symbolic link."""
     if os.path.realpath(path) != str(path) or not path.exists():
         raise RuntimeFailure(
             f"{path} cannot be given to a program: it is missing, or a symbolic link leads to it;"

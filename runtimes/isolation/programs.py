@@ -42,7 +42,7 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 def python_files(hidden: Iterable[Path]) -> list[Path]:
     """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`.
 
-    Returns the interpreter without its folder if that holds more, as in `program_files`.
+    Returns the interpreter alone if its folder contains a `hidden` folder or is in one.
     """
     base = Path(sys.base_prefix)
     return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))
@@ -55,7 +55,7 @@ def python() -> str:
 
 
 def _around(file: Path, hidden: Sequence[Path]) -> list[Path]:
-    """Return the folder that a program was installed into, or its file if the folder has more."""
+    """Return the folder that a program was installed into; else its file, as `program_files`."""
     parts = file.parts
     if "node_modules" in parts:
         folder = Path(*parts[: parts.index("node_modules") + 1])

@@ -181,7 +181,7 @@ class Mirror:
     def preserve(self, workspace: Worktree, run: int) -> str | None:
         """Preserve what removing the workspace would lose; return the commit that holds it.
 
-        Preserved are commits on local branches, stashes and HEAD that were not published, and files
+        It preserves commits on local branches, stashes and HEAD that were not published, and files
         that are changed, or untracked and not ignored. None: nothing would be lost. Work of the
         same run that was preserved before is kept.
         """

@@ -34,9 +34,9 @@ class PatchTooLarge(Exception):
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
     """Return the files of `paths` in which `head` differs from its base and from GitHub's branch.
 
-    `base` is a commit of the base branch. `there` is the commit of the session's branch on GitHub,
-    empty if it was never pushed. A change that `there` has was pushed by a person or allowed
-    before, so it is not reported again.
+    `base` is a commit of the base branch; its merge base with `head` counts. `there` is the commit
+    of the session's branch on GitHub, empty if that was not pushed. A change that `there` has was
+    pushed by a person or allowed before, so it is not reported again.
     """
     specs = pathspecs(paths)
     if not specs:

@@ -95,7 +95,7 @@ def _ran(program: str, option: str, *words: str | Path) -> str:
 def pipe_of_git(*places: Path) -> str:
     """Return a named pipe in these folders that git would wait at; empty: there is none.
 
-    Git reads files named `.git*` and below `.git` in a checkout, and all files in its `objects`.
+    Git reads files named `.git*` and below `.git` in a checkout, and all in a repository's objects.
     Raises `OSError`, and `subprocess.TimeoutExpired` if there are too many files.
     """
     names = ("-name", ".git*", "-o", "-path", "*/.git/*", "-o", "-path", f"*{_OBJECTS}/*")

@@ -248,8 +248,8 @@ class Worktree:
     def adopt(self, old: str, new: str) -> bool:
         """Move the session's branch from `old` to the commit checked out, and check it out.
 
-        Call it only while the agent is at rest. Idempotent. False: `new` is not checked out any
-        more, or the branch is at another commit.
+        Call it only while the agent is at rest. Idempotent. Returns False if `new` is not checked
+        out any more, or the branch is at another commit.
         """
         with self._locked():
             here = refs.checked_out(self.repository, self.path.name)
@@ -297,8 +297,7 @@ class Worktree:
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        With `completed`, remove it only if `Worktree.completed` still has this value; False: it has
-        another one.
+        With `completed`, return False if `Worktree.completed` has another value by now.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)

@@ -137,7 +137,7 @@ class ClaudeReader(Reader):
     def _ended(self) -> datetime | None:
         """Return when the newest turn ended; None: it has not.
 
-        A source that does not know of the newest prompt yet says nothing about its turn.
+        Hooks and transcript count only if they have the newest prompt already.
         """
         hooks, records = self._hooked, self._recorded
         if hooks.ended and (not records.began or records.began <= hooks.ended + _HOOK_TICK):
@@ -167,7 +167,7 @@ class ClaudeReader(Reader):
     def _by_status(
         self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime
     ) -> Agent | None:
-        """Return the state by the status file; None: its status is not known here."""
+        """Return the state by the status file; None: its status is an unknown word."""
         since = from_seconds(status.status_updated_at / 1000)
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:

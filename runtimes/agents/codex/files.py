@@ -99,7 +99,7 @@ class CodexLimits(Struct, frozen=True):
     secondary: CodexLimitWindow | None = None
 
     def reset(self) -> datetime | None:
-        """Return when the last exhausted limit resets; None: no limit is, or no time is known."""
+        """Return when the last exhausted limit resets; None: none is exhausted, or time unknown."""
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)

@@ -216,7 +216,7 @@ def begin_run(
 
 
 def conversation(files: RunFiles, chosen: str) -> str:
-    """Return the run's conversation id: the first call stores `chosen`, and all return that."""
+    """Store `chosen` as the run's conversation id, unless one is stored; return the stored one."""
     if not files.conversation.exists():
         write_private(files.conversation, chosen)
     return files.native
@@ -251,7 +251,7 @@ def tool_names(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> 
 def login_variable(
     agent_type: AgentType, environ: Mapping[str, str], variables: Collection[str]
 ) -> str:
-    """Return the first variable given to a program of this type that is one of `variables`."""
+    """Return the first of a program's configured variables that is in `variables`; empty: none."""
     passed = [name for name in agent_type.pass_env if environ.get(name)]
     return next((name for name in (*passed, *agent_type.env) if name in variables), "")
 

@@ -53,7 +53,7 @@ class HookCall(Struct, frozen=True):
 
 
 def last_call(files: RunFiles, event: str) -> HookCall | None:
-    """Return the run's last call for an event, such as `PreToolUse`; None if there is none."""
+    """Return the last call for an event, such as `PreToolUse`; None: none, or another run's."""
     # Quotes within the payload's strings are escaped, so they never match.
     call = decode_json(last_line_with(files.spool, f'"{event}"'), HookCall)
     return call if call is not None and call.run == files.run else None

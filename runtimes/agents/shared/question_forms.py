@@ -36,7 +36,7 @@ class Question(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of its choices; empty if it takes free text."""
+        """The labels of its choices; empty if it has none and takes free text only."""
         return ("Yes", "No") if self.type == "yesno" else tuple(one.label for one in self.options)
 
     @property
