@@ -1,8 +1,8 @@
 """Looks up model endpoints and model keys, by session or by run token.
 
-Agents never see a model key. A run gets the address of the model proxy and a run token, which the
-proxy replaces by the key. A token is valid for its run only. The proxy also records usage by run
-token; `bot.store.usage` combines it with the usage that agents report.
+Agents do not get these keys. A run gets the address of the model proxy and a run token, which the
+proxy replaces by the key. A token is valid while its run is the session's last and has not ended.
+The proxy also records usage by token; `bot.store.usage` combines it with what agents report.
 """
 
 import hmac

@@ -1,8 +1,9 @@
 """Forwards agents' requests to model APIs, and replaces the run token by the model key.
 
 The proxy listens on loopback, and on a UNIX socket for isolated agents. Requests to model APIs go
-to the session's own endpoint; `tunnels` connects isolated agents with other hosts. Requests and
-responses are streamed, including errors and aborted connections.
+to the session's own endpoint; `tunnels` connects isolated agents with other hosts. Responses are
+streamed, including errors and aborted connections, and so are requests, unless their body is
+changed (`request_bodies`).
 """
 
 import asyncio
