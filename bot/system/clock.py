@@ -1,4 +1,4 @@
-"""The bot's only clock; all other code gets the time as an argument."""
+"""The bot's clock, which ignores jumps of the machine's clock."""
 
 import time
 from collections.abc import Callable

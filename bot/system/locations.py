@@ -87,7 +87,7 @@ class Paths(Struct, frozen=True):
         return self.data / "archive"
 
     def run_token(self, session: str, run: int) -> Path:
-        """Return the file with a run's token, which is deleted when the run ends."""
+        """Return the file with a run's token, which is deleted when the bot ends the run."""
         return self.data / "run-tokens" / run_name(session, run)
 
 

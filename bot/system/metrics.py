@@ -1,7 +1,7 @@
 """Counters of this process. `/metrics` shows them beside the state in the store.
 
-It uses prometheus-client directly. Litestar's plugin, which wraps it, times the requests of the web
-server; these metrics measure the work that the bot does after the responses.
+They use prometheus-client directly. Litestar's plugin, which wraps that library, times the requests
+of the web server; these metrics measure the work that the bot does after the responses.
 """
 
 from collections.abc import Iterator, Mapping

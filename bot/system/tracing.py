@@ -1,8 +1,8 @@
 """Traces of OpenTelemetry, from deliveries over refreshes, commands and decisions to effects.
 
-Unless `tracing.endpoint` is set, it is off and the library is not loaded. A step passes its trace
-on to the next step by the name of that step's subject: a subject at GitHub, a command, a session,
-an action. The names are in memory, so work that a restart interrupts continues in a new trace.
+Unless `tracing.endpoint` is set, tracing is off and the library is not loaded. A step passes its
+trace on to the next step by the name of that step's subject: a subject at GitHub, a command, a
+session, an action. The names are in memory, so work that a restart interrupts gets a new trace.
 """
 
 import threading
