@@ -1,12 +1,12 @@
 """Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR [PARENT]`.
 
 A program of its own, with the standard library alone, because it runs wherever the agent runs. In
-DIR it reads `launch.json` (`runtimes.base.Launch`; removed once read: env may hold secrets) and
-writes `pid.json` (its own pid, start time and boot) and, when the program and all processes it left
-have ended, `exit.json` (code, signal, at, `ordered_by`: the signal that ordered the end, or 0, and
-`memory_kills`: how many processes were killed at the limit of memory). SIGTERM or SIGHUP to this
-process ends the program: with SIGTERM, and with SIGKILL after the seconds in the file `grace` (5
-without the file). The end of PARENT, which started this process, does the same if its pid is given.
+DIR it reads `launch.json` (`runtimes.base.Launch`) and removes it, because env may hold secrets. It
+writes `pid.json`: its own pid, start time and boot. When the program and all processes it left have
+ended, it writes `exit.json`: code, signal, at, `ordered_by` (the signal that ordered the end, or 0)
+and `memory_kills` (how many processes were killed at the limit of memory). SIGTERM or SIGHUP to
+this process ends the program: with SIGTERM, and with SIGKILL after the seconds in the file `grace`
+(5 without the file). If the pid of the parent process is given as PARENT, its end does the same.
 """
 
 # Importing pathlib takes a third of the time that a start may take (measured).

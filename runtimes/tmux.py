@@ -1,4 +1,4 @@
-"""Runs programs in a private tmux server: a session with one pane and a supervisor for each."""
+"""Runs programs in a private tmux server, each with a supervisor in a tmux session of one pane."""
 
 import glob
 import hashlib

@@ -1,4 +1,4 @@
-"""Finds files in a checkout that git would wait at, or that are too large to be kept."""
+"""Finds files in a checkout that git would wait at, or that are too large to preserve."""
 
 import os
 import stat

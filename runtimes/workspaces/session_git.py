@@ -3,10 +3,10 @@
 Git runs in the bot's own repository of the session, `bot.git`, which borrows the objects of the
 session's repository and of the mirror. So git reads no configuration that an agent wrote (hooks,
 filters, fsmonitor, URLs): a poisoned one runs code in any process that calls git on it (measured).
-But an agent's nested repositories, and alternates or links among its objects, still lead git
-elsewhere. So it runs where there is nothing else: it may write to `bot.git` and the checkout, and
-read the session's repository and its project's mirror. What it leaves in `bot.git` is as hostile
-as the checkout; only its output gets out, with a limit and a deadline.
+But an agent's nested repositories, and alternates or links among its objects, still lead git to
+other folders. So git runs in a sandbox with four of them: it may write to `bot.git` and the
+checkout, and read the session's repository and its project's mirror. What git leaves in `bot.git`
+is as hostile as the checkout; only its output gets out, with a limit and a deadline.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The adapter of Claude Code, which gets settings, hooks and a home of the session's own.
 
-Nothing in the user's own home is read or changed.
+Nothing in the home of the bot's user is changed, and only `adopt` reads there.
 Facts without another source were measured with Claude Code 2.1.329; its recordings are in
 `tests/runtimes/recordings/claude`.
 """

@@ -1,7 +1,8 @@
 """The files of Gemini CLI: transcripts, with their messages.
 
-A conversation is in `tmp/*/chats/session-*-ID.jsonl`; a resumed one may have two such files,
-because the program creates a stub at each start in another minute (measured).
+A conversation is in `tmp/*/chats/session-*-ID.jsonl`, with the first 8 characters of its id; a
+resumed one may have two such files, because the program creates a stub at each start in another
+minute (measured).
 """
 
 from collections.abc import Iterator, Sequence
