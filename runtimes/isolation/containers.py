@@ -175,7 +175,7 @@ class Containers:
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove containers of ended runs, and unstarted ones; see `Isolation.remove_orphans`.
 
-        Every container is made under a supervisor. Returns False if there is no engine.
+        A run's container is made under its supervisor. Returns False if there is no engine.
         """
         engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():

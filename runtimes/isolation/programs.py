@@ -21,7 +21,7 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 
     `command` is from the configuration; its program counts, and its arguments that are absolute
     paths of files. `path` is the value of PATH. A file is returned without its folder if the folder
-    contains a `hidden` folder or is in one.
+    contains the home directory or a `hidden` folder, or is in a `hidden` one.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
@@ -42,7 +42,7 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 def python_files(hidden: Iterable[Path]) -> list[Path]:
     """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`.
 
-    Returns the interpreter alone if its folder contains a `hidden` folder or is in one.
+    Returns the interpreter alone in the cases in which `program_files` omits a folder.
     """
     base = Path(sys.base_prefix)
     return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))
@@ -55,7 +55,7 @@ def python() -> str:
 
 
 def _around(file: Path, hidden: Sequence[Path]) -> list[Path]:
-    """Return the folder that a program was installed into; else its file, as `program_files`."""
+    """Return the folder that a program was installed into, or its file; see `program_files`."""
     parts = file.parts
     if "node_modules" in parts:
         folder = Path(*parts[: parts.index("node_modules") + 1])
