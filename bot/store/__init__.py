@@ -107,7 +107,7 @@ from bot.store.values import (
 
 
 class Store:
-    """Holds all persistent data of Mergewright; each attribute is one table. Thread-safe.
+    """Holds all persistent data of Mergewright; its attributes read and write it. Thread-safe.
 
     One thread writes, and commits all pending writes together; reads run in parallel and see
     committed data only.
@@ -125,8 +125,8 @@ class Store:
 
         `redact` takes secrets out of texts and observations before they are written. A non-empty
         `refuse_new` is the reason why no new database may be created.
-        Raises `StoreUnusable` or its subclass `StoreDamaged`, whose message names the fault and
-        the remedy.
+        Raises `StoreFailure`, e.g. `StoreUnusable` or `StoreDamaged`; the message names the fault
+        and the remedy.
         """
         writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
         self._use(DatabaseFile(path, writer, clock, redact))
@@ -209,7 +209,7 @@ class Store:
         return self.db.writable()
 
     def copy_to(self, target: Path) -> None:
-        """Copy the database, as it is now, into a new file. Raises `StoreFailure`."""
+        """Copy the database into the file `target`, which is replaced. Raises `StoreFailure`."""
         with self.db.read() as connection:
             copy_database(connection, target)
 

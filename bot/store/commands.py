@@ -1,4 +1,4 @@
-"""People's commands until they are granted or refused; and people without write access."""
+"""Stores people's commands and their outcomes, and who acted without write access."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ KNOWN_OUTSIDER = "SELECT 1 FROM outsiders WHERE repository = ? AND issue = ? AND
 
 
 class Outsider(Struct, frozen=True, kw_only=True):
-    """A person without write access who labelled, reviewed or commented on an issue."""
+    """A person without write access who labelled an issue, commented, or reviewed its work."""
 
     repository: str
     issue: int  #: The number of the session's issue, or of the issue that was labelled.
@@ -59,7 +59,7 @@ _outsider = RowDecoder(Outsider, "outsiders", "login")
 
 
 class CommandsTable(StoreTable):
-    """Commands: new, granted to a session, or refused."""
+    """Commands: new, authorized (a start whose issue is not read yet), granted or refused."""
 
     def new(self) -> list[NewCommand]:
         """Return the commands to authorize, oldest first."""
@@ -75,7 +75,7 @@ class CommandsTable(StoreTable):
         return None if row is None else _command(row)
 
     def outcome(self, key: str) -> str | None:
-        """Return why a command was refused; empty if granted, None if it is new or unknown."""
+        """Return why a command was refused; empty: it was granted, None: undecided or unknown."""
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])
 
@@ -129,7 +129,7 @@ class CommandsTable(StoreTable):
         self._db.write(work)
 
     def authorized(self, repository: str, number: int) -> list[NewCommand]:
-        """Return authorized start commands on an issue that is not read yet, oldest first."""
+        """Return the authorized start commands that wait until this issue is read, oldest first."""
         return list(map(_command, self._all(AUTHORIZED, (repository, number))))
 
     def refuse(self, key: str, why: str, replies: Sequence[Action] = ()) -> None:
@@ -156,7 +156,7 @@ class OutsidersTable(StoreTable):
             self._execute(_ADD_OUTSIDER, {**columns(outsider), "at": now.timestamp()})
 
     def unnotified(self) -> list[Outsider]:
-        """Return the people who have not been notified, oldest first."""
+        """Return the people who have got no reply about their missing access yet, oldest first."""
         return list(map(_outsider, self._all(UNNOTIFIED)))
 
     def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
@@ -178,7 +178,10 @@ def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand])
 def _granted(
     connection: sqlite3.Connection, session: str, granted: Iterable[Row], now: datetime
 ) -> list[str]:
-    """Inside a transaction: record a granted command in the history and wake its session."""
+    """Inside a transaction: record a granted command in the history and wake its session.
+
+    Returns the session's id, for `on_change`; an empty list if no command was granted.
+    """
     rows = list(granted)  # At most one row, because a key is unique.
     for row in rows:
         data = {name: row[name] for name in ("kind", "text", "key")}

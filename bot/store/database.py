@@ -95,9 +95,9 @@ class Writer:
     ) -> "list[Future[T]]":
         """Run functions in one transaction; their futures resolve once the commit is on disk.
 
-        An exception rolls back its own function alone. If the storage fails for a whole group, the
-        functions are repeated one by one, so each must only read and write through its connection.
-        With `fenced`, they fail with `Fenced` once another bot leads.
+        An exception rolls back its own function alone. If the commit fails, e.g. on a full disk,
+        the functions are repeated one by one, so each must only read and write through its
+        connection. With `fenced`, they fail with `Fenced` once the bot has lost its lease.
 
         Raises:
             StoreClosed: the file was closed.
@@ -113,7 +113,7 @@ class Writer:
         return [job.future for job in jobs]
 
     def committed_within(self, seconds: float) -> bool:
-        """Whether a fenced commit succeeded in the last `seconds`, and none has failed since."""
+        """Whether this bot committed in the last `seconds`, with no failure or lost lease since."""
         return monotonic() - self._committed <= seconds
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Writer:
         self._lock.close()
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Return the pending jobs, none only if closed; and whether more may be submitted."""
+        """Wait for jobs and return those pending; and False if the writer was closed, else True."""
         group: list[_Job] = []
         jobs = self._jobs.get()
         while jobs is not None:
@@ -154,7 +154,10 @@ class Writer:
         return group, False
 
     def _done(self, jobs: Sequence[_Job]) -> list[_Outcome]:
-        """Do all jobs in one transaction, or each alone if the storage failed for all together."""
+        """Do all jobs in one transaction; if that fails, do each alone.
+
+        They are not repeated if the file is damaged, or locked by another process.
+        """
         try:
             with self._lock.held():
                 return self._transaction(jobs)
@@ -227,8 +230,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 class DatabaseFile:
     """The database file that all tables share. Thread-safe.
 
-    `redact` takes secrets out of new values before they are compared with stored ones, which have
-    none. A `writer` of None means that the file was opened for reading only.
+    `redact` takes secrets out of new values before they are compared with stored values, which
+    contain no secrets. A `writer` of None means that the file was opened for reading only.
     """
 
     def __init__(
@@ -259,21 +262,21 @@ class DatabaseFile:
 
         Raises:
             StoreFailure: the storage failed, e.g. with `StoreFull`.
-            Fenced: another bot leads.
+            Fenced: this bot has lost its lease.
         """
         return self.submit(work).result()
 
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
     ) -> "Future[T]":
-        """Do as `write`, without waiting. `fenced=False` writes even if another bot leads."""
+        """Do as `write`, without waiting. `fenced=False`: write even without the lease."""
         (future,) = self.submit_all([work], fenced=fenced)
         return future
 
     def submit_all(
         self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
     ) -> "list[Future[T]]":
-        """Submit functions that share one transaction; an exception rolls back its own alone.
+        """Submit functions for one transaction; one that raises rolls back its own writes only.
 
         Raises `StoreClosed` if the file was closed or opened for reading only.
         """
@@ -307,7 +310,7 @@ class DatabaseFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to one snapshot of all tables for a block. Raises `StoreFailure`."""
+        """Give a `with` block a connection that sees one snapshot. Raises `StoreFailure`."""
         if self._closed.is_set():
             raise StoreClosed(f"the database {self.path} was closed")
         try:

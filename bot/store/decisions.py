@@ -1,5 +1,4 @@
-"""Decisions about sessions: the facts they are based on, read for many sessions at once, and their
-record with the actions that follow.
+"""Loads the facts of many sessions at once, and records decisions about them with their actions.
 
 Nothing is locked between reading a session and writing its decision. Every change of a session
 increments its version, and a decision about an older version is refused: the session is due again.
@@ -84,13 +83,13 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The other keys of an action: the part of its JSON that facts need."""
+    """The keys that are done together with an action's own: all that facts need of its JSON."""
 
     covers: tuple[Key, ...] = ()
 
 
 class _Ordered(Struct, frozen=True):
-    """An action in the outbox."""
+    """The parts of an action in the outbox that become facts."""
 
     key: Key
     action: _Covers
@@ -98,7 +97,7 @@ class _Ordered(Struct, frozen=True):
 
 
 class _End(Struct, frozen=True):
-    """The end of one session of a project."""
+    """The end of one session, and the counts that `_count_ended` stored in it; empty: none."""
 
     id: str
     ended: Ended
@@ -106,7 +105,7 @@ class _End(Struct, frozen=True):
 
 
 class _Record(Struct, frozen=True, kw_only=True):
-    """The column `record`, before it is compressed: one or two kilobytes a decision."""
+    """A decision with its facts: the uncompressed content of the column `record`."""
 
     facts: Facts
     decision: dict[str, Any]
@@ -215,9 +214,9 @@ class DecisionsTable(StoreTable):
         """Write decisions and their actions, all in one transaction, and wait until it is on disk.
 
         Each future holds the keys of the session's new actions; or `SessionChanged`, with nothing
-        written, if the session changed since it was loaded. A failed decision does not affect the
-        others. The history gets a row only if a decision differs from the session's previous one
-        or has new actions.
+        written, if the session changed since it was loaded. An exception concerns its own session
+        only. The history gets a row only if the status, a reason or the blockers differ from those
+        of the session's previous decision, or if there are new actions.
         """
         futures = self._db.submit_all([partial(_decide, *each, now) for each in decided])
         wait(futures)
@@ -229,7 +228,7 @@ class DecisionsTable(StoreTable):
         return futures
 
     def replayable(self, session: str) -> list[ReplayableDecision]:
-        """Return every recorded decision of a session that has not been deleted, oldest first.
+        """Return a session's recorded decisions, oldest first; expired ones are missing.
 
         Raises `CorruptRow`, because a skipped record would count as replayed without a difference.
         """
@@ -280,8 +279,10 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
 
 
 def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """In the transaction that ends a session: if it was its project's last open one, count the
-    outcomes of all that ended since the project had no open session before."""
+    """In the transaction that ends a session: count outcomes if its project has none open now.
+
+    Stores in the session, by status, how many ended since the project last had no open session.
+    """
     ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))
     since = max((one.ended.at for one in ends if one.id != session and one.finished), default=None)
     counts = Counter(one.ended.status for one in ends if since is None or one.ended.at > since)

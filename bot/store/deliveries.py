@@ -77,7 +77,7 @@ class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
-    """A webhook with its effects."""
+    """A webhook delivery in any state, with its effects."""
 
     state: str  #: `new`, `done` or `failed`.
     done_at: datetime | None
@@ -105,7 +105,7 @@ class DeliveriesTable(StoreTable):
     """Webhook deliveries as they arrived."""
 
     def add(self, rows: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Store deliveries in one transaction. The future resolves once they are on disk."""
+        """Store deliveries; the future resolves to an outcome for each once all are on disk."""
         return self._db.submit(
             lambda connection: [
                 accepted
@@ -115,7 +115,7 @@ class DeliveriesTable(StoreTable):
         )
 
     def waiting(self, limit: int = 100) -> list[Delivery]:
-        """Return the deliveries to process, oldest first."""
+        """Return up to `limit` deliveries that wait to be processed, oldest first."""
         return list(map(_delivery, self._all(WAITING, (limit,))))
 
     def known(self, ids: Iterable[str]) -> set[str]:
@@ -129,7 +129,7 @@ class DeliveriesTable(StoreTable):
         self.mark_all_done([ProcessedDelivery(id, tuple(refreshes), tuple(commands))])
 
     def mark_all_done(self, processed: Iterable[ProcessedDelivery]) -> None:
-        """Mark deliveries as done and write their refreshes and commands, in one transaction.
+        """Mark deliveries as done and write all their effects, in one transaction.
 
         A delivery that is not in state `new` is skipped.
         """
@@ -171,16 +171,16 @@ class DeliveriesTable(StoreTable):
         self._db.write(work)
 
     def failed(self, limit: int = -1) -> list[FailedDelivery]:
-        """Return up to `limit` deliveries that failed to decode, newest first; -1: all."""
+        """Return up to `limit` deliveries that could not be processed, newest first; -1: all."""
         return list(map(_failed, self._all(FAILED, (limit,))))
 
     def failed_count(self) -> int:
-        """Return how many deliveries could not be decoded."""
+        """Return how many deliveries could not be processed."""
         (row,) = self._all(FAILED_COUNT)
         return int(row["many"])
 
     def page(self, query: DeliveryQuery) -> tuple[list[DeliveryRecord], str]:
-        """Return a page, newest first, and the next one's cursor; empty: this is the last page."""
+        """Return a page, newest delivery first, and the next page's cursor; empty: no next page."""
         after, _, last = query.cursor.partition(":")
         values = {
             **asdict(query),
@@ -204,7 +204,10 @@ class DeliveriesTable(StoreTable):
         return None if row is None else _delivery(row)
 
     def last(self) -> dict[str, datetime]:
-        """Return when the last processed delivery of each repository (`owner/name`) arrived."""
+        """Return by repository when its last processed delivery arrived.
+
+        The repository is empty for deliveries that name none or several.
+        """
         return {row["repository"]: from_timestamp(row["at"]) for row in self._all(LAST)}
 
     def retry(self, ids: Iterable[str]) -> int:

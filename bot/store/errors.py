@@ -10,7 +10,7 @@ class StoreFailure(Exception):
 
 
 class StoreUnusable(StoreFailure):
-    """The file is missing, not accessible, or belongs to another program or another version."""
+    """The file cannot be used, e.g. it is missing, not accessible or of another version."""
 
 
 class StoreDamaged(StoreUnusable):
@@ -32,7 +32,7 @@ class StoreClosed(StoreFailure):
 
 
 class Fenced(StoreFailure):
-    """Another bot leads; nothing was written."""
+    """This bot has lost its lease, so nothing was written."""
 
 
 class SessionChanged(StoreFailure):

@@ -1,6 +1,6 @@
 """Deletes expired rows, in small transactions, so that other writes are not held up.
 
-Of a deleted session, only the rows of the ledger remain, with its cost.
+Of a deleted session, only its usage and cost remain, in the table `ledger`.
 """
 
 import sqlite3
@@ -98,7 +98,10 @@ class ExpiryTable(StoreTable):
         self._delete(HISTORY, session)
 
     def delete_session(self, session: str, now: datetime) -> bool:
-        """Delete a session's rows, and keep its cost; False if it is open, live or due again."""
+        """Delete a session's rows, and copy its usage to the ledger.
+
+        Returns False, with nothing deleted, if it is unknown, open, live (the view) or due.
+        """
 
         def work(connection: sqlite3.Connection) -> bool:
             if connection.execute(DELETABLE, (session, now.timestamp())).fetchone() is None:

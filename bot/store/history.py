@@ -1,4 +1,4 @@
-"""The history of sessions, and functions that wake sessions after a change."""
+"""The history of sessions, and functions that wake sessions: make them due after a change."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -52,18 +52,18 @@ _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
 class HistoryTable(StoreTable):
-    """The events of each session, in order; rows are never changed."""
+    """The events of each session, in order; rows are added and expire, but never change."""
 
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """Return the last `limit` events of a session, newest first; a negative limit reads all."""
         return list(skip_corrupt(history_row, self._all(OF_SESSION, (session, limit))))
 
     def page(self, session: str, before: int, limit: int) -> list[SessionEvent]:
-        """Return the last `limit` events of a session before number `before`, newest first."""
+        """Return a session's last `limit` events with a `seq` below `before`, newest first."""
         return self._events(EVENTS_BEFORE, (session, before, limit))
 
     def after(self, seq: int, limit: int) -> list[SessionEvent]:
-        """Return the first `limit` events of all sessions after number `seq`, oldest first."""
+        """Return the first `limit` events of all sessions with a higher `seq`, oldest first."""
         return self._events(EVENTS_AFTER, (seq, limit))
 
     def since(self, sessions: Iterable[str], at: datetime, limit: int) -> list[SessionEvent]:
@@ -71,7 +71,7 @@ class HistoryTable(StoreTable):
         return self._events(EVENTS_SINCE, (encoded(list(sessions)), at.timestamp(), limit))
 
     def newest_seq(self) -> int:
-        """Return the number of the last event of any session; 0 if there is none."""
+        """Return the `seq` of the last event of any session; 0 if there is none."""
         row = self._first(NEWEST_EVENT)
         return (row and row["seq"]) or 0
 
@@ -128,12 +128,12 @@ def wake(connection: sqlite3.Connection, session: str, now: datetime) -> None:
 def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> list[str]:
     """Inside a transaction: wake the live sessions in a scope. Returns their ids.
 
-    A scope is `project:NAME`, `repository:NAME` or `session:ID`; empty: all sessions.
+    A scope is `project:NAME`, `repository:NAME` or `session:ID`; empty: all live sessions.
     """
     rows = connection.execute(_WAKE_SCOPE, {"scope": scope, "now": now.timestamp()}).fetchall()
     return [row["id"] for row in rows]
 
 
 def wake_siblings(connection: sqlite3.Connection, session: str, column: str, now: datetime) -> None:
-    """Inside a transaction: wake the other open sessions that share this session's `column`."""
+    """Inside a transaction: wake the other open sessions with the same value in `column`."""
     connection.execute(_WAKE_SIBLINGS[column], {"id": session, "now": now.timestamp()})

@@ -25,7 +25,7 @@ RECENT = "SELECT key, since, text, cleared_at FROM incidents ORDER BY seq DESC L
 
 
 class Freeze(Struct, frozen=True, kw_only=True):
-    """A scope in which the bot does nothing at GitHub or on a host."""
+    """A scope in which the bot holds its actions back, at GitHub and on the host."""
 
     scope: str  #: Empty for everything, `project:NAME` or `session:ID`.
     by: str  #: The person who froze it.
@@ -33,7 +33,7 @@ class Freeze(Struct, frozen=True, kw_only=True):
 
 
 class Incident(Struct, frozen=True, kw_only=True):
-    """A fault that concerns more than one session, e.g. unreachable agents."""
+    """A fault that concerns more than a single session, e.g. unreachable agents."""
 
     key: str  #: Its cause, e.g. `many-lost`. No two open incidents have the same key.
     since: datetime
@@ -84,7 +84,7 @@ class IncidentsTable(StoreTable):
     """Incidents of the whole bot, open and closed."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
-        """Open an incident, or update its text if that differs; return True if it was not open."""
+        """Open an incident, or update the text of the open one; return whether it was opened."""
         current = self._first(_OPEN, (key,))
         if current is not None and current["text"] == text:
             return False

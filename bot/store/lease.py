@@ -31,8 +31,8 @@ class LeaseTable(StoreTable):
 
         Another leader's lease counts as expired if its expiry is not after `expired`, by default
         `now`. A leader whose name is from `this_process` and whose process is gone is replaced at
-        once. The epoch grows with every change of the leader, and due actions are noted as
-        inherited (`OutboxTable`).
+        once. When the leader changes, the epoch grows, and the due actions are listed in the table
+        `inherited`, because the former leader may still execute them.
 
         Raises:
             StoreBusy: another process holds the write lock, e.g. suspended during a write.
@@ -54,7 +54,10 @@ class LeaseTable(StoreTable):
         return self._db.submit(work, fenced=False).result()
 
     def holder(self) -> tuple[str, datetime] | None:
-        """Return the leader and its lease's expiry; None without one or if its process is gone."""
+        """Return the leader's name and its lease's expiry, which may be past.
+
+        None: no bot holds the lease, or the process of its holder is gone.
+        """
         row = self._first(_LEADER)
         if row is None or _gone(row["owner"]):
             return None
@@ -67,7 +70,7 @@ class LeaseTable(StoreTable):
         ).result()
 
     def take_away(self) -> None:
-        """End the lease of whichever bot held it when this database was copied."""
+        """End the lease in a copied database, whose holder does not lead on the copy."""
         self._db.submit(lambda connection: connection.execute(_TAKE_AWAY), fenced=False).result()
 
     def fence(self, owner: str, epoch: int) -> None:

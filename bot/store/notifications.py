@@ -60,7 +60,7 @@ class NotificationEvent(StrEnum):
 
 
 class WaitingSession(Struct, frozen=True, kw_only=True):
-    """A session that needs a person, or of which people were notified."""
+    """A session whose decision has a cause to notify people."""
 
     session: str
     project: str
@@ -153,9 +153,10 @@ class NotificationsTable(StoreTable):
     ) -> None:
         """Store the results of one check of all causes, in one transaction.
 
-        A `new` message is ignored if its notifier has one for this cause. `withdrawn` (`seq`) are
-        deleted unless an attempt has begun. `resolved` pairs the `seq` of a message whose cause
-        has ended with the message that says so. `cursors` are set as in `CursorsTable`.
+        A `new` message is ignored if its notifier has one for this session and unresolved cause.
+        `withdrawn` are the `seq` of messages to delete, unless an attempt has begun. `resolved`
+        pairs the `seq` of a message whose cause has ended with the message that says so. `cursors`
+        are set as in `CursorsTable`.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -173,7 +174,7 @@ class NotificationsTable(StoreTable):
         self._db.write(work)
 
     def due(self, notifier: str, now: datetime, *, urgent: bool) -> DueNotification | None:
-        """Return a notifier's next message, with `urgent` only an urgent one; None: none is due."""
+        """Return a notifier's next due message; None: it has none. `urgent`: only an urgent one."""
         values = {"notifier": notifier, "now": now.timestamp(), "urgent": urgent}
         row = self._first(DUE_NOTIFICATIONS, values)
         return None if row is None else _due(row)
@@ -183,7 +184,7 @@ class NotificationsTable(StoreTable):
         return self._execute(_BEGIN, (seq,)) == 1
 
     def mark_sent(self, seq: int, now: datetime) -> None:
-        """Record that the receiver has a message."""
+        """Record that a message was sent successfully."""
         self._execute(_SENT, (now.timestamp(), seq))
 
     def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
@@ -195,9 +196,9 @@ class NotificationsTable(StoreTable):
         self._execute(_FAILED, (error, now.timestamp(), seq))
 
     def undelivered(self) -> dict[str, int]:
-        """Return the number of due messages by notifier; one without any is missing."""
+        """Return the number of due messages by notifier; notifiers without any are missing."""
         return {row["notifier"]: row["messages"] for row in self._all(UNDELIVERED)}
 
     def keep_only(self, notifiers: Sequence[str]) -> None:
-        """Delete the messages of all other notifiers."""
+        """Delete the messages of all notifiers except these."""
         self._execute(_FORGET, (encoded(notifiers),))

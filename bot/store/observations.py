@@ -55,7 +55,7 @@ class ObservationsTable(StoreTable):
     """Facts as observers report them, in the columns of `sessions`."""
 
     def record(self, observations: Sequence[Observation], now: datetime) -> list[str]:
-        """Write what differs from the stored facts, in one transaction, and wake those sessions.
+        """Write what differs from the stored facts, in one transaction; wake changed sessions.
 
         Agent and workspace facts of another run than the session's are dropped. A pull request
         that differs only in `read_at` is stored, but does not wake the session. Nothing is written
@@ -148,10 +148,10 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 
 
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
-    """Inside a transaction: record which messages arrived. Returns whether anything changed.
+    """Inside a transaction: record which messages arrived or are missing; whether any changed.
 
-    A message counts as done from when it was sent if the agent's activity, recorded with it, began
-    later; otherwise from now on, because what is known of the agent is older than the message.
+    A received message is done as of the time it was sent if the activity in this observation began
+    after that; else as of `now`, because the known activity is older than the message.
     """
     changed = 0
     for seq in seen.received:
@@ -186,7 +186,7 @@ def _add_changes(
     differing: Container[str],
     now: datetime,
 ) -> None:
-    """Record the changes in the history: of the agent and its workspace, and of GitHub."""
+    """Record the changes in the history: one event for the agent's side, one for GitHub's."""
     for actor, columns in _CHANGES.items():
         changes = [
             line

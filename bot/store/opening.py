@@ -1,4 +1,4 @@
-"""Opening the database file for the writer, for readers, and for small writes beside the writer."""
+"""Opens the database file for the writer, for readers, and for small writes beside the writer."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
@@ -99,7 +99,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def open_second_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Connection:
-    """Open a connection for small writes beside the writer. Raises `StoreUnusable`."""
+    """Open a connection for small writes beside the bot's writer. Raises `StoreFailure`."""
     return _opened(path, "rw", _prepare_second_writer, redact)
 
 
@@ -206,7 +206,7 @@ def _copy_of(path: Path, version: str) -> Path:
 
 
 def copy_database(connection: sqlite3.Connection, target: Path) -> None:
-    """Copy a database as it is now into one new file (mode 0600), even while others write to it.
+    """Copy a database into the file `target` (mode 0600, replaced), even while others write to it.
 
     See https://www.sqlite.org/backup.html. Raises `StoreFailure`.
     """

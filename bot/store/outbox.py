@@ -1,4 +1,4 @@
-"""The outbox: actions that are due, sent, done or failed. Each is executed at least once.
+"""The outbox: actions that are due, sent, done or failed. After a crash, one may be repeated.
 
 An action belongs to a session, or to a repository if it concerns no session.
 """
@@ -206,7 +206,7 @@ class OutboxTable(StoreTable):
         self._execute(_RESET_DUE, (now.timestamp(),))
 
     def defer(self, seq: int, until: datetime, why: str = "") -> None:
-        """Postpone a due action without counting an attempt. An empty `why` keeps its error."""
+        """Postpone a due action without counting an attempt. A `why` replaces its stored error."""
         self._execute(_DEFER, {"seq": seq, "until": until.timestamp(), "why": why})
 
     def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
@@ -214,7 +214,7 @@ class OutboxTable(StoreTable):
         return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
-        """Return when each run's start was decided, by run number; the run's files are newer."""
+        """Return when each run's start was decided, by run number: before its files were made."""
         rows = self._all(RUN_STARTS, (session,))
         return {int(row["run"]): from_timestamp(row["at"]) for row in rows}
 
@@ -238,7 +238,7 @@ def add_actions(
 ) -> list[str]:
     """Add actions inside a transaction. Returns the keys of those that were not due or done yet.
 
-    A failed action becomes due again: a decision contains its key only if the failure was reset.
+    A failed or sent action becomes due again: a decision contains its key only to repeat it.
     """
     at = now.timestamp()
     return [
@@ -264,7 +264,7 @@ def _record(
     data: _Data,
     now: datetime,
 ) -> list[str]:
-    """Inside a transaction: record what happened to actions and wake their sessions."""
+    """Inside a transaction: record events of actions, and wake and return their sessions."""
     sessions = [row for row in rows if row["session"]]
     for row in sessions:
         add_history(connection, row["session"], kind, BOT, {"action": row["key"], **data}, now)

@@ -1,4 +1,4 @@
-"""Refresh requests, and cursors of GitHub's growing lists."""
+"""Stores refresh requests, and up to when the bot has read lists that grow at GitHub."""
 
 import sqlite3
 from collections.abc import Iterable

@@ -94,7 +94,8 @@ class RepositoriesTable(StoreTable):
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
         """Write a repository and wake its sessions; an unchanged one writes nothing.
 
-        If its configured name changed, all rows under the old name get the new one.
+        If its configured name changed, rows with the old name get the new one, unless a row with
+        the new name takes its place.
         """
         if self.get(repository.id) == repository:
             return

@@ -34,7 +34,7 @@ def from_timestamp(value: float) -> datetime:
 
 
 def encoded(value: object) -> str:
-    """Encode a value as the JSON of its column. Equal values give equal texts."""
+    """Encode a value as the JSON of its column; mappings keep the order of their keys."""
     return _encoder.encode(value).decode()
 
 
@@ -60,7 +60,7 @@ _CONVERTERS: dict[Any, Callable[[Any], Any] | None] = {
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:
-    """Return a type's converter: that of `_CONVERTERS`, an enumeration, or a JSON decoder."""
+    """Return the function that converts a column to this type; None: no conversion is needed."""
     for one in get_args(kind) if isinstance(kind, UnionType) else (kind,):
         if one in _CONVERTERS:
             return _CONVERTERS[one]

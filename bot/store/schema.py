@@ -4,7 +4,7 @@ Times are seconds since 1970 (UTC), structs are JSON. Large columns are the last
 SQLite reads a row from its beginning, so what follows a large value is slow to reach.
 
 Statements use what SQLite and PostgreSQL share, which includes partial indexes, generated columns,
-`ON CONFLICT`, `RETURNING`, window functions and `->>`. SQLite's own are STRICT, WITHOUT ROWID,
+`ON CONFLICT`, `RETURNING`, window functions and `->>`. Only SQLite has STRICT, WITHOUT ROWID,
 AUTOINCREMENT, `rowid` as a tie-breaker, `json_each` and the other JSON functions, and `UPDATE OR
 IGNORE` in `repositories`.
 """

@@ -75,7 +75,7 @@ class SessionPage(Struct, frozen=True):
 
 
 class SessionPlace(Struct, frozen=True, kw_only=True):
-    """A session's place in a list."""
+    """A session's position in a sorted list."""
 
     id: str
     status: str
@@ -88,7 +88,7 @@ class SessionPlace(Struct, frozen=True, kw_only=True):
         return f"{self.place!r}:{self.id}"
 
     def is_after(self, cursor: str, sort: SessionSort) -> bool:
-        """Whether it belongs after the page with this cursor; True if the cursor is empty."""
+        """Whether the session follows the page that ends at this cursor; True if that is empty."""
         value, last = _place(cursor)
         mine = (self.place, self.id)
         return value is None or (mine < (value, last) if sort[0] == "-" else mine > (value, last))
@@ -108,7 +108,7 @@ class SessionListTable(StoreTable):
         return SessionPage(self.read([one.id for one in listed]), cursor)
 
     def places(self, query: SessionQuery, waiting: Collection[str] = ()) -> list[SessionPlace]:
-        """Return the places of a page's sessions without reading these; a negative limit: all."""
+        """Return the positions of a page's sessions, which are not loaded; negative limit: all."""
         after, last = _place(query.cursor)
         values = {**_values(query, waiting), "after": after, "last": last}
         return [

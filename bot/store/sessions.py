@@ -127,7 +127,7 @@ class SessionsTable(StoreTable):
             return None if row is None else session_decoder(connection, [row])(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
-        """Return all sessions, newest first; with `live` True only live ones, False the others."""
+        """Return sessions, newest first. `live`: only live ones (True) or others (False)."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
             return list(skip_corrupt(session_decoder(connection, rows), rows))
@@ -154,11 +154,11 @@ class SessionsTable(StoreTable):
         return [live for _, live in known.values()]
 
     def live_ids(self) -> list[str]:
-        """Return the ids of the sessions in the view `live`."""
+        """Return the ids of the live sessions: open, with a slot or with a due action."""
         return [row["id"] for row in self._all(LIVE_IDS)]
 
     def of_subject(self, repository: str, subject: str) -> str | None:
-        """Return the id of the session that a subject (see `RefreshRequest`) concerns, or None.
+        """Return the id of the session that a subject (see `RefreshRequest`) concerns; None: none.
 
         The session works on this issue or branch, the pull request belongs to it, or its pull
         request or workspace is at this commit.
@@ -210,11 +210,11 @@ class SessionsTable(StoreTable):
         self._db.announce([session])
 
     def owners(self) -> list[ResourceOwner]:
-        """Return all sessions, ended ones too, as owners of data, by id."""
+        """Return all sessions, ended ones too, as owners of folders and programs, sorted by id."""
         return list(map(_owner, self._all(OWNERS)))
 
     def owner(self, id: str) -> ResourceOwner | None:
-        """Return one session, ended or not, as an owner of data; None if it is unknown."""
+        """Return one session, ended or not, as `owners` does; None if it is unknown."""
         row = self._first(OWNER, (id,))
         return None if row is None else _owner(row)
 

@@ -1,4 +1,4 @@
-"""Slots and agents: which sessions have a slot or wait for one, and who works on each."""
+"""Stores which sessions may run their agent (have a slot) or wait for that, and their agents."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -105,7 +105,7 @@ class SlotsTable(StoreTable):
     """The record of slot holders, and the queue of sessions that wait for a slot."""
 
     def assign(self, caps: Caps, free_mb: int | None = None) -> list[str]:
-        """Assign free slots to waiting sessions, and write why each of the others waits.
+        """Assign free slots within `caps` to waiting sessions, and write why each other one waits.
 
         `free_mb` is the free memory of the machine in megabytes, None if it is unknown. Returns
         the ids of the sessions for which something changed; they are woken.
@@ -167,7 +167,8 @@ class AgentsTable(StoreTable):
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
         """Assign a session to another agent from a run on.
 
-        The former agent keeps the usage of earlier runs and an outcome that a restore took back.
+        In statistics the former agent keeps the usage of earlier runs, and also the outcome of the
+        session's end if the session was restored since.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -205,7 +206,7 @@ class AgentsTable(StoreTable):
         return [row["path"] for row in self._all(PATHS, (session,))]
 
     def merged(self, project: str) -> list[tuple[str, str]]:
-        """Return a project's merged sessions as pairs of the agent credited and the session ID."""
+        """Return (agent that committed last, session ID) of each merged session of a project."""
         earlier = _by_session(self._all(HANDOVERS))
         rows = [row for row in self._all(RECORDS) if row["project"] == project]
         return [
@@ -250,7 +251,7 @@ def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> No
 def _changes(
     connection: sqlite3.Connection, caps: Caps, free_mb: int | None, now: datetime
 ) -> tuple[list[Contender], dict[str, str]]:
-    """Return the sessions that get a slot, and by id each changed reason why one waits."""
+    """Return the sessions that get a slot, and by session id each reason to wait that changed."""
     rows = {row["session"]: row for row in connection.execute(WAITING)}
     if not rows:
         return [], {}
@@ -262,7 +263,7 @@ def _changes(
 
 
 def _medians(rows: Iterable[Row]) -> dict[str, float]:
-    """Return the median number of seconds by agent type."""
+    """Return by agent type the median of the seconds for which it held a slot."""
     return {
         kind: median(row["seconds"] for row in held)
         for kind, held in groupby(rows, key=lambda row: str(row["agent_type"]))
@@ -285,7 +286,7 @@ def _by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[str, _Share]:
-    """Return each agent's part in a session, of those before handovers and the present one."""
+    """Return each agent's part in a session; `earlier` are its handovers to other agents."""
     shares = {one["agent"]: _Share(one["outcome"] or HANDED_OVER) for one in earlier}
     present = earner = str(row["agent"])
     if row["outcome"] == Status.MERGED:  # The agent that committed last is credited with it.

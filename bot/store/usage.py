@@ -139,7 +139,7 @@ class UsageTable(StoreTable):
     def totals(
         self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
     ) -> list[UsageTotal]:
-        """Sum up usage by one of `USAGE_GROUPS`, of one session; an empty `session`: of all."""
+        """Sum up usage by one of `USAGE_GROUPS`. `session`: only of this one; empty: of all."""
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
@@ -156,12 +156,12 @@ class UsageTable(StoreTable):
         return [UsageTotal(**dict(row)) for row in rows]
 
     def sessions(self, among: UsageFilter) -> int:
-        """Return how many sessions have selected usage."""
+        """Return how many sessions have usage that the filter selects."""
         (row,) = self._all(_COUNT, {**asdict(among), "session": ""})
         return int(row["sessions"])
 
     def rows(self, among: UsageFilter) -> list[UsageRow]:
-        """Return usage by day, session and agent, the first day first."""
+        """Return the selected usage by day, session and agent, the first day first."""
         rows = self._all(_ROWS, {**asdict(among), "session": ""})
         return [UsageRow(**dict(row)) for row in rows]
 
@@ -203,8 +203,8 @@ def add_agent_usage(
 ) -> None:
     """Add the usage between the observations `before` and `agent`, inside their transaction.
 
-    A turn's active seconds count on the day of its end, in the transaction that ends the
-    activity of the session, so they count once.
+    A turn's active seconds count on the day of its end. They are added in the transaction that
+    records this end, so they count once.
     """
     active_seconds = _ended_turn_seconds(before, agent, now)
     known = agent.usage == Usage() or (agent.run == before.run and agent.usage == before.usage)
@@ -241,7 +241,7 @@ def add_run_usage(
 
 
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:
-    """Return by how much a run's usage exceeds its usage counted so far, by kind."""
+    """Return by how much a run's usage exceeds the counted usage, by kind; all 0: fewer tokens."""
     if usage.tokens < counted["tokens"]:
         return dict.fromkeys(_KINDS, 0)
     priced = counted["tokens"] - counted["unpriced"]

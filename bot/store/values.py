@@ -26,7 +26,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 class FailedDelivery(Struct, frozen=True, kw_only=True):
-    """A webhook that could not be decoded."""
+    """A webhook that could not be decoded or processed."""
 
     id: str
     event: str
@@ -109,7 +109,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended and no action for it is due."""
+        """Whether it has ended, holds no slot and has no due action."""
         return self.ended is not None and not self.live
 
 
@@ -337,7 +337,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
 
 
 class InheritedAction(DueAction, frozen=True, kw_only=True):
-    """An action that was due when a leader was replaced, and that it may still execute."""
+    """An action that was due when a leader was replaced; the former leader may still execute it."""
 
     former: str  #: The replaced leader's name; empty if it released the lease.
     at: datetime  #: When it was replaced.
