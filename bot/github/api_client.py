@@ -1,7 +1,7 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Responses are decoded into Structs. Only writes sleep, until their turn. Failed requests are not
-retried here but by the outbox, except once with a new token if an App's token expired early.
+Responses are decoded into Structs. Only writes sleep, until their turn. Failed requests are retried
+by the callers. Here one is repeated once, with a new token or JWT if GitHub refuses an App's (401).
 """
 
 import re
@@ -58,7 +58,7 @@ class ApiClient:
     `repository` is a configured name; `path` is relative to `repos/OWNER/NAME/`; `shape` is the
     Struct that the response is decoded into.
 
-    Raises (every method):
+    Raises (every method that sends a request):
         TryLater: GitHub cannot answer now, or a rate limit is exhausted.
         Refused: GitHub refuses the request.
     """
@@ -159,7 +159,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send a query; return the `repository` in its data, None if absent. See `graphql`."""
+        """Send a query as `graphql` does; return the field `repository` of its data, or None."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None
@@ -245,10 +245,11 @@ class ApiClient:
         self._as_app(GitHubRequest(method, path))
 
     def installation(self, repository: str) -> AppInstallation:
-        """Return the App's installation in a repository.
+        """Return the installation of the App that includes a repository.
 
         Raises:
             NotInstalled: there is none, or it is suspended.
+            Refused: also if its account is not in `github.allowed-owners`.
         """
         request = GitHubRequest("GET", self._url(repository, "installation"))
         again = self.clock() + REINSTALL
@@ -296,8 +297,9 @@ class ApiClient:
         return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
 
     def _installation_token(self, repository: str, for_git: bool) -> InstallationToken:
-        """Return a token for this repository alone, or for listing those of a whole installation.
+        """Return a token for one repository, or for `OWNER/*` one that only lists repositories.
 
+        `for_git`: the token has no other permissions than git needs.
 
         https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
@@ -316,7 +318,7 @@ class ApiClient:
     def _query(
         self, repository: str, label: str, text: str, variables: Mapping[str, object]
     ) -> tuple[Envelope, Mapping[str, str]]:
-        """Send a query; returns the response and its headers."""
+        """Send a query; return the decoded response and its headers."""
         owner, _, name = self.aliases.name(repository).partition("/")
         place = {"owner": owner, "name": name} if repository else {}
         body = {"query": text, "variables": {**place, **variables}}
@@ -329,7 +331,7 @@ class ApiClient:
         return envelope, response.headers
 
     def _read(self, repository: str, request: GitHubRequest) -> CachedResponse:
-        """Send a read, or return the cached response if GitHub answers 304 (not modified)."""
+        """Send a read; return its response, or the cached one if GitHub answers 304."""
         url = str(httpx.URL(request.url, params=request.params))
         cached = self.etag_cache.cached(url)
         response = self._ask(repository, replace(request, etag=cached.etag) if cached else request)
@@ -350,7 +352,7 @@ class ApiClient:
         return response
 
     def _as_app(self, request: GitHubRequest) -> httpx.Response:
-        """Send a request of the App itself, which has rate limits of its own."""
+        """Send a request authenticated as the App itself, which has its own rate limits."""
         with self._limits.guard(_APP, _CORE):
             asked = self.transport.server_time() - self.clock()
             try:
@@ -365,7 +367,7 @@ class ApiClient:
         return response
 
     def _account(self, repository: str) -> str:
-        """Return the account whose rate limits apply: the installation's owner, or the token."""
+        """Return whose rate limits apply: the installation's owner; empty: the token's."""
         return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
 
     def _send(

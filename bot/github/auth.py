@@ -55,7 +55,10 @@ class Credentials(Struct, frozen=True, kw_only=True):
 
 
 class InstallationToken(Struct, frozen=True):
-    """https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app"""
+    """A token of one of the App's installations, and when it expires.
+
+    https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
+    """
 
     token: str
     expires_at: datetime
@@ -87,7 +90,7 @@ class AccessTokens:
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """Return the token for git, which only gives access to the repository's contents.
+        """Return the token for git, with the permissions of `permissions_of_git` only.
 
         Git is a separate process, so that more programs can see its token than the API's. Without
         an App, git and the API use the same token.
@@ -121,7 +124,7 @@ class AccessTokens:
             ) from error
 
     def allows_owner(self, owner: str) -> bool:
-        """Whether the bot works in this account: it is among the configured owners, or none are."""
+        """Whether the bot works in this account; all are allowed if no owners are configured."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed
 
@@ -146,7 +149,7 @@ def key_fault(pem: str) -> str:
 
 
 def permissions_of_git(granted: Mapping[str, str]) -> Mapping[str, str]:
-    """Return those of the granted permissions that git's token needs.
+    """Return the permissions of git's token: contents, and workflows if the App has that.
 
     Without the permission `workflows`, GitHub refuses pushes that change workflow files:
     https://docs.github.com/en/rest/authentication/permissions-required-for-github-apps

@@ -59,7 +59,7 @@ def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
 
 
 def _job_log(api: ApiClient, repo: str, run_id: int) -> str:
-    """Return the log of a job's failed step; empty if GitHub has no log.
+    """Return the log of a job's failed step; empty if GitHub has no log that the bot may read.
 
     https://docs.github.com/rest/actions/workflow-jobs#download-job-logs-for-a-workflow-run
     """
@@ -87,7 +87,7 @@ def _printed(line: str) -> str:
 
 
 def _annotations(api: ApiClient, repo: str, run_id: int) -> str:
-    """Return the annotations as text, one line each, failures first."""
+    """Return up to 20 failures and warnings as text, one line each, failures first."""
     path = f"check-runs/{run_id}/annotations"
     found = api.get(repo, path, list[Annotation], {"per_page": "100"})
     shown = [one for level in _LEVELS for one in found if one.annotation_level == level]

@@ -150,8 +150,8 @@ def base_checks(
 def _ran_for_pull(context: CheckContext) -> bool:
     """Whether a check of a pull request's head ran because of the pull request.
 
-    Checks of pushes, deployments and schedules say nothing about other pull requests. GitHub names
-    no event for those that do not run as workflows.
+    Checks of pushes, deployments and schedules say nothing about other pull requests. A check that
+    is not a GitHub Actions workflow has no event.
     """
     event = check_identity(context).event
     ran = check_state(context) not in (CheckState.SKIPPED, CheckState.PENDING)

@@ -38,6 +38,6 @@ def with_marker(body: str, key: str) -> str:
 
 
 def without_markers(text: str) -> str:
-    """Return the text without any markers and without characters that UTF-8 cannot encode."""
+    """Return the text with escaped markers, which do not count, and valid in UTF-8."""
     escaped = text.replace(KEY, KEY.replace(":", "&#58;"))
     return escaped.encode("utf-8", "replace").decode()

@@ -56,7 +56,7 @@ class TryLater(GitHubFailure):
 
 
 class Limited(TryLater):
-    """A rate limit is exhausted; the client sends no requests of it before `until`."""
+    """A rate limit is exhausted; the client sends no request under this limit before `until`."""
 
     def __init__(self, message: str, until: datetime, resource: str = EVERYTHING) -> None:
         super().__init__(f"{message} The rate limit is used up until {until:%H:%M:%S} UTC.", until)
@@ -77,7 +77,7 @@ class Refused(GitHubFailure):
 
 
 class Conflicted(Refused):
-    """GitHub refuses because the pull request has changed since it was read: refresh it."""
+    """GitHub refuses, and the pull request may have changed since it was read: read it again."""
 
 
 class IgnoreRefused:
@@ -148,7 +148,10 @@ def http_failure(
 def graphql_failure(
     request: str, problems: Collection[GraphQLError], headers: Mapping[str, str], now: datetime
 ) -> TryLater | Refused:
-    """Return the failure for the errors of a GraphQL response; the most lasting error decides."""
+    """Return the failure for a GraphQL response with errors: a rate limit, else a refusal.
+
+    It is `TryLater` if no error's type or code says that a repetition is useless.
+    """
     error = _short("; ".join(problem.message for problem in problems))
     message = f"{request}: GitHub answered: {error}."
     types = {problem.type for problem in problems}

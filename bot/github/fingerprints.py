@@ -49,7 +49,7 @@ class HeadBranch(GraphQLShape, frozen=True):
 
 
 def branch_in(data: Raw) -> str:
-    """Return the branch in the data of one alias; empty if it is null or invalid."""
+    """Return the branch of one pull request in a batch's data; empty if null or invalid."""
     try:
         return msgspec.json.decode(data, type=HeadBranch).head_ref_name
     except UNDECODABLE:
@@ -57,7 +57,7 @@ def branch_in(data: Raw) -> str:
 
 
 def fingerprint_of(data: Raw, *, pull: bool) -> Fingerprint | None:
-    """Return the fingerprint in the data of one alias; None if it is null or invalid."""
+    """Return the fingerprint of one subject in a batch's data; None if null or invalid."""
     try:
         if not pull:
             return msgspec.json.decode(data, type=Fingerprint)

@@ -86,7 +86,7 @@ class AppWebhook:
         return self._api.get_as_app("app/hook/config", HookConfiguration).url
 
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
-        """Yield the failed attempts since a time, newest first, without refusals of the content.
+        """Yield failed attempts since a time, newest first, except those refused for their content.
 
         https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
         """
@@ -124,7 +124,10 @@ class AppInstallations:
         return found
 
     def _of(self, owner: str, installation: int) -> list[InstalledRepository]:
-        """https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation"""
+        """Return the repositories that an installation gives access to.
+
+        https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation
+        """
         every = f"{owner}/*"
         self._api.installations[every] = installation
         return [

@@ -62,7 +62,7 @@ def branches(pulls: Iterable[int]) -> str:
 
 
 def labelled_issues(cursors: Mapping[str, str | None]) -> str:
-    """Return a query for open issues by label or assignee (`@login`), with aliases `l0`, `l1`, ...
+    """Return a query for open issues by label or assignee (`@login`), with aliases from `l0` on.
 
     `cursors` maps each label or assignee to the cursor where its list continues; None: from the
     beginning. GitHub does not document how one list combines several labels, so each has its own.

@@ -68,7 +68,7 @@ class PullMerger:
 
     Raises (every method):
         TryLater: GitHub cannot answer, or the merge is not finished.
-        Conflicted: the head has moved, or a rule blocks the merge.
+        Conflicted: the head may have moved, or a rule blocks the merge.
         Refused: GitHub refuses for another reason.
     """
 
@@ -167,7 +167,7 @@ class PullMerger:
     def _unless_merged(self, repo: str, number: int, sha: str, refusal: Refused) -> str:
         """Return the merge commit if `sha` is already merged; otherwise raise the refusal.
 
-        The refusal is raised as `Conflicted` if the pull request has changed since the decision.
+        The refusal is raised as `Conflicted` if its status says that the head may have moved.
         """
         pull = self._api.get(repo, f"pulls/{number}", PullResponse)
         if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:

@@ -194,7 +194,8 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
 def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
     """Return the remark of a comment or review; the observer sets `allowed` later.
 
-    With a token, the bot's own remarks are recognised by its marker, as the owner may write, too.
+    With a token, the bot's own remarks are recognised by its marker, because the token's owner
+    writes with the same account.
     """
     written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
     author = login_of(text.author)
@@ -215,14 +216,17 @@ def _is_bot(actor: Actor | None) -> bool:
 def _edits(
     comments: Iterable[CommentNode], reviews: Iterable[ReviewNode], threads: Iterable[ReviewThread]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the ids of remarks whose last editor is not the author, each with the editor."""
+    """Yield the id and the last editor of each remark whose last editor is not its author."""
     yield from edits_of("comment", comments)
     yield from edits_of("review", reviews)
     yield from edits_of("thread-comment", (c for one in threads for c in one.comments.nodes))
 
 
 def edits_of(kind: str, texts: Iterable[CommentNode | ReviewNode]) -> Iterator[tuple[str, str]]:
-    """Yield the ids of remarks of a kind last edited by others than the author, with the editor."""
+    """Yield id and last editor of each text whose last editor is not its author.
+
+    `kind`: the beginning of the ids, as in `remark_of`. The editor is empty if it was deleted.
+    """
     for text in texts:
         editor = login_of(text.editor)
         if text.last_edited_at is not None and editor != login_of(text.author):

@@ -20,7 +20,10 @@ _CACHED = timedelta(minutes=10)
 
 
 class RulesetBypass(Struct, frozen=True):
-    """https://docs.github.com/rest/repos/rules#get-a-repository-ruleset"""
+    """Whether the bot may bypass a ruleset.
+
+    https://docs.github.com/rest/repos/rules#get-a-repository-ruleset
+    """
 
     #: `always`, `pull_requests_only`, `exempt` or `never`; empty: not visible.
     current_user_can_bypass: str = ""
@@ -68,7 +71,10 @@ class PushRules:
 
 
 def _excludes(protection: BranchProtection, me: str) -> bool:
-    """Whether only others may push. A user may be in any of the teams; an App is in none."""
+    """Whether only accounts other than the bot's may push; False if that is unknown.
+
+    A user may be a member of any listed team; an App is a member of none.
+    """
     allowed = protection.push_allowances
     if not protection.restricts_pushes or allowed is None:
         return False

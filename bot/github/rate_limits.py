@@ -43,7 +43,7 @@ class RateLimits:
 
     @contextmanager
     def guard(self, account: str, resource: str) -> Iterator[None]:
-        """Guard the request that is sent in this context manager's block.
+        """Refuse a request under an exhausted limit; note a limit that the block's request meets.
 
         Raises:
             Limited: the account's limit for this resource is exhausted.
@@ -58,7 +58,7 @@ class RateLimits:
     def note(
         self, account: str, resource: str, request: object, headers: Mapping[str, str]
     ) -> None:
-        """Export the remaining requests as a metric; hold further requests if none are left."""
+        """Export the remaining requests as a metric; refuse further requests if none are left."""
         show_rate_limit(account or "token", resource, headers)
         label = f"{request} was the last."
         if limit := exhausted_limit(label, headers, self._clock(), resource):
@@ -111,7 +111,7 @@ class RateLimits:
 
 
 class Backoff:
-    """Counts consecutive failures by name, in memory only: a restart forgets them."""
+    """Counts consecutive failures by the name of what failed; a restart forgets them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

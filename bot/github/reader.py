@@ -325,7 +325,7 @@ class GitHubReader:
         return tuple(dict.fromkeys(one.actor.login for one in newer if one.actor))
 
     def pull(self, repo: str, number: int) -> PullSnapshot | None:
-        """Return a pull request with checks, reviews, threads and comments; None: no such one."""
+        """Return a pull request with its checks, reviews, threads and comments; None: unknown."""
         pages: list[PullRequest] = []
         cursors: dict[str, str | None] = {}
         while len(pages) < PULL_PAGES:
@@ -352,7 +352,7 @@ class GitHubReader:
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
     ) -> dict[int, Fingerprint | None]:
-        """Return fingerprints by number, None: unreadable. At most `FINGERPRINT_BATCH` subjects."""
+        """Return by number the fingerprints of up to 50 subjects; None: one cannot be read."""
         found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
         data = {number: found.get(f"n{number}", _NULL) for number in (*issues, *pulls)}
         return {
@@ -361,7 +361,7 @@ class GitHubReader:
         }
 
     def branches(self, repo: str, pulls: Sequence[int]) -> dict[int, str]:
-        """Return branches by number, without unreadable ones. At most `FINGERPRINT_BATCH` pulls."""
+        """Return by number the branches of up to 50 pull requests, without unreadable ones."""
         found = self._api.graphql_batch(repo, "branches", branches(pulls))
         names = {number: branch_in(found.get(f"n{number}", _NULL)) for number in pulls}
         return {number: name for number, name in names.items() if name}

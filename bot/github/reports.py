@@ -36,7 +36,8 @@ class StatusReporter:
         """Update the bot's comment with this key, or create it; return the comment's id.
 
         `known` is the comment's last id; None: unknown. If it is unknown or deleted, comments are
-        searched for the key. `first`: this is the first attempt, so an unknown comment is created.
+        searched for the key. `first`: this is the first attempt, so an unknown comment is created
+        without a search.
         https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
@@ -108,9 +109,10 @@ class StatusReporter:
     def report_problems(
         self, repo: str, head: str, name: str, path: str, problems: Sequence[FaultyLine]
     ) -> None:
-        """Report the problems of a file as a failed check of a commit, once for each check name.
+        """Report the problems of a file as a failed check `name` of a commit.
 
-        An App creates a check run with an annotation for each problem, a token a commit status.
+        An App creates a check run with up to 50 annotations, unless the commit has one of this
+        name. With a token, the commit status of this name is set.
         https://docs.github.com/rest/commits/statuses#create-a-commit-status
         """
         first = problems[0]

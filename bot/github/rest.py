@@ -89,13 +89,19 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
 
 
 class PermissionResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user"""
+    """The permission of an account in a repository.
+
+    https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user
+    """
 
     permission: str
 
 
 class AppInstallation(Struct, frozen=True):
-    """https://docs.github.com/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app"""
+    """One of the App's installations in an account.
+
+    https://docs.github.com/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app
+    """
 
     id: int
     account: Login | None = None
@@ -105,7 +111,10 @@ class AppInstallation(Struct, frozen=True):
 
 
 class InstalledRepository(Struct, frozen=True, kw_only=True):
-    """https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation"""
+    """A repository that an installation gives access to.
+
+    https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation
+    """
 
     id: int
     full_name: str  #: `owner/name`.
@@ -119,7 +128,10 @@ class InstalledRepositories(Struct, frozen=True):
 
 
 class BlockingIssue(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by"""
+    """An issue that blocks another one.
+
+    https://docs.github.com/rest/issues/issue-dependencies#list-dependencies-an-issue-is-blocked-by
+    """
 
     number: int
     state: str
@@ -137,7 +149,10 @@ class CommentAuthor(Struct, frozen=True):
 
 
 class ListedText(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/comments#list-issue-comments"""
+    """A comment of one issue or pull request, or of a review thread.
+
+    https://docs.github.com/rest/issues/comments#list-issue-comments
+    """
 
     id: int
     user: Login | None
@@ -145,7 +160,10 @@ class ListedText(Struct, frozen=True):
 
 
 class ListedComment(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository"""
+    """A comment in the list of a repository's comments.
+
+    https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository
+    """
 
     id: int
     html_url: str
@@ -167,13 +185,19 @@ class ListedComment(Struct, frozen=True):
 
 
 class IssueState(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/issues#get-an-issue"""
+    """The state of an issue, `open` or `closed`.
+
+    https://docs.github.com/rest/issues/issues#get-an-issue
+    """
 
     state: str
 
 
 class ListedIssue(Struct, frozen=True):
-    """https://docs.github.com/rest/issues/issues#list-repository-issues"""
+    """An issue or pull request in the list of a repository's issues.
+
+    https://docs.github.com/rest/issues/issues#list-repository-issues
+    """
 
     id: int
     number: int
@@ -191,7 +215,7 @@ class PullEnd(Struct, frozen=True):
 
 
 class PullResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#get-a-pull-request"""
+    """A pull request: https://docs.github.com/rest/pulls/pulls#get-a-pull-request"""
 
     number: int
     node_id: str
@@ -223,7 +247,7 @@ class CheckRunOutput(Struct, frozen=True):
 
 
 class CheckRunResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/checks/runs#get-a-check-run"""
+    """A check run with its output: https://docs.github.com/rest/checks/runs#get-a-check-run"""
 
     id: int
     output: CheckRunOutput
@@ -231,7 +255,10 @@ class CheckRunResponse(Struct, frozen=True):
 
 
 class CheckRuns(Struct, frozen=True):
-    """https://docs.github.com/rest/checks/runs#list-check-runs-for-a-git-reference"""
+    """The check runs of a commit.
+
+    https://docs.github.com/rest/checks/runs#list-check-runs-for-a-git-reference
+    """
 
     check_runs: tuple[CheckRunResponse, ...]
 
@@ -243,7 +270,10 @@ class JobStep(Struct, frozen=True):
 
 
 class JobResponse(Struct, frozen=True):
-    """https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run"""
+    """A job of GitHub Actions with its steps.
+
+    https://docs.github.com/rest/actions/workflow-jobs#get-a-job-for-a-workflow-run
+    """
 
     run_id: int
     run_attempt: int = 1
@@ -251,7 +281,10 @@ class JobResponse(Struct, frozen=True):
 
 
 class Annotation(Struct, frozen=True):
-    """https://docs.github.com/rest/checks/runs#list-check-run-annotations"""
+    """A message of a check run about a line of a file.
+
+    https://docs.github.com/rest/checks/runs#list-check-run-annotations
+    """
 
     path: str
     start_line: int
@@ -269,7 +302,10 @@ class MergeDetails(Struct, frozen=True):
 
 
 class MergeProgress(Struct, frozen=True):
-    """https://docs.github.com/rest/pulls/pulls#get-the-result-of-an-asynchronous-merge"""
+    """The status of an asynchronous merge, such as `pending` or `merged`, with its details.
+
+    https://docs.github.com/rest/pulls/pulls#get-the-result-of-an-asynchronous-merge
+    """
 
     status: str
     details: MergeDetails

@@ -109,7 +109,7 @@ class RepositoryName(GraphQLShape, frozen=True):
 
 
 class TimelineEvent(GraphQLShape, frozen=True):
-    """An event of an issue: labelled, assigned, renamed, reopened, ..."""
+    """An event of an issue, such as a label, an assignment, a new title or a reopening."""
 
     typename: str = field(name="__typename")
     created_at: datetime
@@ -149,7 +149,7 @@ class CommentNode(WrittenText, frozen=True):
 
 
 class ContentEdit(GraphQLShape, frozen=True):
-    """https://docs.github.com/en/graphql/reference/objects#usercontentedit"""
+    """An edit of a text: https://docs.github.com/en/graphql/reference/objects#usercontentedit"""
 
     edited_at: datetime
     editor: Actor | None
@@ -349,7 +349,7 @@ class BaseChange(GraphQLShape, frozen=True):
 
 
 class PullRequest(GraphQLShape, frozen=True):
-    """A pull request, or one page of its lists."""
+    """A pull request, with one page of each of its lists."""
 
     number: int
     title: str

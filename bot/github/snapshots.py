@@ -12,7 +12,7 @@ _RESERVE = 0.25
 
 
 class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The GraphQL points left to an installation in the current hour.
+    """The GraphQL points left to an App's installation, or to the token, in the current hour.
 
     https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
     """
@@ -24,7 +24,7 @@ class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def spare(self) -> int:
-        """Return the points left for background refreshes."""
+        """Return the points left for background refreshes, without those reserved for others."""
         return max(0, self.remaining - int(self.limit * _RESERVE))
 
     def interval(self, now: datetime) -> timedelta:

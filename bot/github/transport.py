@@ -71,7 +71,7 @@ class GitHubRequest(Struct, frozen=True):
 
 
 class Transport(GitHubCore[UnauthAuthStrategy]):
-    """githubkit's client without retries, cache or waiting: the outbox decides when to retry.
+    """githubkit's client without retries, cache or waiting: the callers decide when to retry.
 
     Redirects are followed here. Credentials are added to each request, and not kept in the client,
     so that none is sent to another host after a redirect. githubkit alone would open a connection
@@ -102,7 +102,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
 
     @contextmanager
     def get_sync_client(self) -> Iterator[httpx.Client]:
-        """Return the one client, for all threads."""
+        """Give a `with` block the client that all threads share."""
         yield self._client
 
     def server_time(self) -> datetime:
@@ -162,7 +162,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         raise TryLater(f"{request}: redirected more than {_MAX_REDIRECTS} times.")
 
     def answers(self, url: str) -> bool:
-        """Whether the server of a URL answers, even with an error; empty: the API's server."""
+        """Whether a URL's server answers, if only with a refusal or a limit; empty: the API's."""
         try:
             self.send(GitHubRequest("HEAD", url), "")
         except TryLater as failure:
@@ -248,11 +248,11 @@ class EtagCache:
                 self._known.popitem(last=False)
 
     def cached(self, url: str) -> CachedResponse | None:
-        """Return the cached response of a URL; None outside of a `caching` block."""
+        """Return the cached response of a URL; None: none, or not in a `caching` block."""
         return self._known.get(url) if self._reading() is not None else None
 
     def note(self, url: str, response: CachedResponse) -> None:
-        """Keep a response for caching at the end of the `caching` block."""
+        """Store a response that has an ETag for caching at the end of the `caching` block."""
         read = self._reading()
         if read is not None and response.etag:
             read[url] = response

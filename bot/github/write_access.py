@@ -17,7 +17,7 @@ _CACHE_SIZE = 10_000
 
 
 def is_local(actor: str) -> bool:
-    """Whether a command came from this machine (`cli:ann`): no GitHub login has a colon."""
+    """Whether a command came from the CLI (`cli:ann`), a page or the API: no login has a colon."""
     return ":" in actor
 
 
@@ -35,11 +35,11 @@ class WriteAccess:
         self._lock = threading.Lock()
 
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether somebody has write access or is listed. See `may_write` for `fresh`."""
+        """Whether an account has write access or is in the configured list. See `may_write`."""
         return self.is_listed(repository, login) or self.may_write(repository, login, fresh=fresh)
 
     def may_write(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether somebody has write access. `fresh`: read it now instead of using the cache.
+        """Whether this account has write access. `fresh`: read it now instead of using the cache.
 
         Raises `GitHubFailure`.
         """

@@ -186,9 +186,9 @@ class GitHubWriter:
             raise
 
     def rerun(self, repo: str, runs: Iterable[int]) -> None:
-        """Rerun failed and cancelled check runs, except those that already were rerun.
+        """Rerun these check runs, except jobs of GitHub Actions that were rerun before.
 
-        GitHub Actions reruns all such jobs of a workflow run together.
+        GitHub Actions reruns all failed and cancelled jobs of a workflow run together.
         https://docs.github.com/rest/checks/runs#rerequest-a-check-run
         https://docs.github.com/rest/actions/workflow-runs#re-run-failed-jobs-from-a-workflow-run
         """
