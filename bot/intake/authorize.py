@@ -22,7 +22,10 @@ _NEEDS_WRITE_ACCESS = frozenset({"merge", "allow", "budget"})
 
 
 class CommandAuthorizer:
-    """Grants commands of people who have write access or are listed, and refuses all others."""
+    """Grants commands of people with write access, listed people and local users; refuses others.
+
+    Being listed is not enough for `merge`, `allow` and `budget`.
+    """
 
     def __init__(
         self, store: Store, people: WriteAccess, clock: Clock, is_silenced: Callable[[str], bool]

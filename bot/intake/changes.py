@@ -23,7 +23,7 @@ class RepositoryPayload(Struct, frozen=True):
         branch: str | None = None,
         labels: frozenset[str] | None = None,
     ) -> "ParsedEvent":
-        """Return an event with one possibly changed subject, `KIND:NAME`, and a new text."""
+        """Return an event with one possibly changed subject, `KIND:NAME`, and perhaps a text."""
         subject = self.subject(kind, name, branch, labels)
         return ParsedEvent(changed=(subject,), written=written)
 
@@ -38,7 +38,7 @@ class RepositoryPayload(Struct, frozen=True):
 
 
 class ChangedSubject(NamedTuple):
-    """An issue, pull request, branch or commit that may have changed."""
+    """An issue, pull request, branch, commit or whole repository that may have changed."""
 
     repository: RepositoryPayload
     subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` is all.

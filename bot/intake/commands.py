@@ -31,7 +31,7 @@ _MERGE_METHODS = [method.value for method in MergeMethod]
 
 
 class InvalidArgument(ValueError):
-    """A command has an invalid argument; the message continues a sentence that begins `NAME`."""
+    """A command has an invalid argument; the message continues after the command's name."""
 
 
 def _no_argument(text: str) -> str:
@@ -60,7 +60,7 @@ def _optional_agent(text: str) -> str:
 
 
 def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a parser of that argument with an optional permission mode at its end."""
+    """Return a parser of the same argument followed by an optional permission mode."""
 
     def parse(text: str) -> str:
         before, given, mode = text.partition(MODE)
@@ -206,8 +206,8 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
     """Find the first ten commands in a comment's Markdown, in their order.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. A mention with any other text is a `tell`. `slug` is the App's slug,
-    by which people may mention the bot, too; empty: no App.
+    wrong; nothing is guessed. A mention with other text is a `tell`, one without text a `start`.
+    `slug` is the App's slug, by which people may mention the bot, too; empty: no App.
     """
     return tuple(_parsed(address, slug) for address in addresses(text, slug))
 
@@ -246,12 +246,12 @@ def _parsed(address: Address, slug: str) -> ParsedCommand:
 
 
 def _name(word: str) -> str:
-    """Return the command that a word may be, without punctuation at its end."""
+    """Return a word in lower case and without punctuation at its end, to look up a command."""
     return word.lower().rstrip(f"{_MARKS}?")
 
 
 def _without_courtesy_before(line: str) -> str:
-    """Return the line without words such as "please" at its beginning."""
+    """Return the line without its first word if that is polite and a command follows it."""
     word, _, rest = line.partition(" ")
     polite = word.lower().rstrip(_MARKS) in _COURTESY
     return rest.lstrip() if polite and _name(next(iter(rest.split()), "")) in COMMANDS else line
@@ -272,7 +272,7 @@ def _is_misspelled(line: str) -> bool:
 
 
 def _as_message(address: Address) -> str:
-    """Return a hint how to send a text with a command's name to the agent; empty: no hint."""
+    """Return a hint how to send a text that begins like a command to the agent; empty: no hint."""
     shown = _UNQUOTABLE_TEXT.sub("", address.line)
     if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:
         return ""

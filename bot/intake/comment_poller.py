@@ -23,7 +23,7 @@ _OVERLAP = timedelta(minutes=1)
 
 
 class CommentPoller:
-    """Passes each new comment and issue to the inbox once, in the form of a webhook."""
+    """Passes new comments and issues to the inbox as webhooks; a repeated one has the same id."""
 
     def __init__(
         self, github: GitHub, inbox: Inbox, projects: Mapping[str, ProjectSettings], clock: Clock
@@ -50,7 +50,7 @@ class CommentPoller:
                 self._since[repository] = begun - _OVERLAP
 
     def _poll(self, repository: str, since: datetime) -> int:
-        """Pass on comments and issues; return how many were written or changed since then."""
+        """Pass new comments and issues to the inbox; return how many changed since `since`."""
         comments = self._github.read.comments_since(repository, since)
         issues = self._github.read.issues_since(repository, since)
         # Edited comments are skipped, because commands in an edit do not count.

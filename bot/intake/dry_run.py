@@ -48,7 +48,7 @@ class DryRun(Struct, frozen=True, kw_only=True):
 def read_webhook(text: bytes, event: str) -> WebhookFile:
     """Parse a payload, or GitHub's record of a delivery, which contains the payload.
 
-    `event` is used if the file does not name the event. The record is that of
+    `event`: the event, whatever the file says; empty: the event that the file names. A record is as
     https://docs.github.com/en/rest/repos/webhooks#get-a-delivery-for-a-repository-webhook
 
     Raises `ValueError`, whose message says what is missing.
@@ -68,7 +68,7 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 
 
 def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
-    """Return the effects of a stored webhook of a repository."""
+    """Return the effects that a stored webhook would have; `repository` is for the explanation."""
     webhook = WebhookFile(event=delivery.event, body=delivery.body)
     try:
         if found := effects(store, inbox, webhook):

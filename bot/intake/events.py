@@ -56,7 +56,7 @@ class _Text(Struct, frozen=True, kw_only=True):
     def text(
         self, kind: str, id: int, repository: RepositoryPayload, number: int
     ) -> NewText | None:
-        """Return the text with its author and place; None if the author is unknown."""
+        """Return the text with its author and time; None if one of these is unknown."""
         at = self.created_at or self.submitted_at
         if self.user is None or at is None:
             return None
@@ -271,7 +271,7 @@ class _MergeGroupEvent(_RepositoryEvent, frozen=True):
     """The merge queue created a merge group or removed one.
 
     The group's checks run on a commit that is the head of no pull request, so the last pull request
-    of the group is refreshed. For each other one, GitHub sends an event `pull_request` of its own.
+    is refreshed. For each other pull request of the group, GitHub sends an event `pull_request`.
     """
 
     merge_group: _MergeGroup

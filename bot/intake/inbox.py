@@ -46,10 +46,12 @@ class Inbox:
         is_me: Callable[[str], bool] = lambda _: False,
         triggers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """`repositories` are configured names, `owner/name`. `wake` is called on the store's writer
-        thread after every commit, so it may only set a flag. `is_listed(repository, login)`:
-        whether a bot may give commands; `app_slug`: the App's slug, by which people may mention the
-        bot, empty: none; `is_me`: whether a login is the bot's; `triggers`: as in `Relevance`.
+        """Take deliveries about these `repositories`, which are configured names (`owner/name`).
+
+        `wake` is called on the store's writer thread after every commit, so it may only set a flag.
+        `is_listed(repository, login)`: whether a bot may give commands; `app_slug`: the App's slug,
+        by which people may mention the bot, empty: none; `is_me`: whether a login is the bot's;
+        `triggers`: as in `Relevance`.
         """
         self._store = store
         self._is_listed = is_listed
@@ -74,8 +76,9 @@ class Inbox:
     def process(self) -> int:
         """Process up to 200 waiting deliveries, oldest first; return how many.
 
-        A delivery that cannot be decoded is marked as failed, and the subjects it names are read
-        again; an incident counts such deliveries. Unknown events and repositories are ignored.
+        A delivery that cannot be decoded is marked as failed, and a refresh is requested of the
+        subjects it names; an incident counts such deliveries. Unknown events and repositories are
+        ignored.
         """
         waiting = self._store.deliveries.waiting(_BATCH)
         done = list[ProcessedDelivery]()
@@ -137,7 +140,7 @@ class Inbox:
         return self._effects(parse_event(event, body))
 
     def why_ignored(self, event: str, body: bytes) -> Ignored:
-        """Return why a delivery is ignored, for which `interpret` returns nothing.
+        """Return why a delivery has no effects, if `interpret` returns none.
 
         Raises the exceptions of `interpret`.
         """

@@ -30,7 +30,7 @@ class KeyReused(Exception):
 
 
 class HeadChanged(Exception):
-    """No open pull request has the commit as its head that the merge command named."""
+    """No open pull request of the session has the head commit that a command named."""
 
 
 def build_command(
@@ -39,7 +39,8 @@ def build_command(
     """Parse a command and bind it to the pull request's current head.
 
     Raises `InvalidArgument`, whose message says what was expected, and `HeadChanged` if `head` is
-    given and not current. A command already recorded under `key` keeps its head, unchecked.
+    not empty and not current. If `key` is recorded already, `head` is not checked, and an empty
+    one becomes the recorded one.
     """
     command = LOCAL_COMMANDS.get(kind)
     if command is None:

@@ -20,7 +20,7 @@ class Relevance:
     triggers: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def refreshes(self, repository: str, changed: ChangedSubject) -> tuple[str, ...]:
-        """Return the subjects to refresh, as in `RefreshRequest`; empty: no session is concerned.
+        """Return the subjects to refresh, as in `RefreshRequest`; empty: nothing has to be read.
 
         A pull request of which only the number 34 is known becomes `other:34`. Such pull requests
         are looked up together in one query, after the subjects of sessions.

@@ -27,7 +27,7 @@ class _NamedRepository(Struct, frozen=True):
 def salvage(body: bytes) -> tuple[ChangedSubject, ...]:
     """Return the subjects that an undecodable payload names. Never raises.
 
-    If it names only a repository, the subject is all of the repository; without one, empty.
+    If it names only a repository, the subject is all of that; if none, the result is empty.
     """
     try:
         parts = msgspec.json.decode(body, type=_Unchecked)
