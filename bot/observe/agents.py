@@ -52,8 +52,8 @@ class _ObservedRun(Struct, kw_only=True):
 class AgentObserver:
     """Observes agents. Only one thread observes at a time, so that readings are stored in order.
 
-    `examine` looks for uncommitted work of agents whose turn has ended. That may take long, so it
-    runs beside the sweeps; `on_rest` is called when there is a workspace to examine.
+    `examine` looks for uncommitted work of agents whose turn has ended. This may take long, so it
+    runs in other threads; `on_rest` is called when there is a workspace to examine.
     """
 
     store: Store
@@ -142,7 +142,10 @@ class AgentObserver:
         *,
         whole: bool,
     ) -> int:
-        """Observe sessions, with the lock held. `whole`: this is a sweep of all sessions."""
+        """Observe sessions, with the lock held; return how many changed.
+
+        `awaited`: receipts by session; `whole`: this is a sweep of all sessions.
+        """
         if not sessions:
             return 0
         now = self.clock()
@@ -190,7 +193,7 @@ class AgentObserver:
     def _believed(
         self, sessions: Sequence[LiveSession], look: Look, whole: bool
     ) -> Mapping[str, bool]:
-        """Return the sessions to record, each with whether its program counts as gone.
+        """Return the ids of the sessions to record, each with whether its program counts as gone.
 
         A session whose program is being ended by an action is left out: the action records the
         program's end, so that it does not count as a crash.
@@ -341,16 +344,16 @@ def _is_awaited(awaited: AwaitedReceipt) -> bool:
 
 
 def _may_arrive(awaited: AwaitedReceipt) -> bool:
-    """Whether the message may have been sent, also before a crash, and is not missing."""
+    """Whether the message may have been sent, perhaps just before a crash, and is not missing."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 
 def _unexamined(work: Work, head: str) -> Work:
-    """Return the work at a commit, with unknown uncommitted and off-branch changes."""
+    """Return the work at a commit, with unknown uncommitted changes and off-branch commits."""
     return replace(work, head=head, dirty=None, off_branch=None, unreadable="")
 
 
 def _rest(seen: Observation) -> object:
-    """Return what is equal in two readings of the same end of a turn."""
+    """Return what two observations have in common if they are of the same end of a turn."""
     agent = seen.agent
     return seen.work, agent and (agent.activity, agent.since, agent.exit)

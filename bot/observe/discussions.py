@@ -20,15 +20,17 @@ _MOST, _MOST_TOGETHER = 10_000, 40_000
 
 @dataclass(frozen=True)
 class Discussions:
-    """Decides by permissions which remarks of people agents may get."""
+    """Decides by the permissions of authors and editors which remarks may be sent to agents."""
 
     people: WriteAccess
     app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
-        """Return the remark with `allowed` (may its author command?) and `to_bot` set.
+        """Return the remark with `allowed` and `to_bot` set; the bot's own remark is unchanged.
 
-        `edited_by`: last editors by remark id. Raises `GitHubFailure` if a read fails.
+        It is allowed if its author and its last editor may give commands; for a bot's remark only
+        an editor other than the bot has to. `edited_by`: last editors by remark id. Raises
+        `GitHubFailure`.
         """
         if remark.own:
             return remark
@@ -41,7 +43,7 @@ class Discussions:
     def of(
         self, repository: str, reading: IssueSnapshot, known: Issue, ours: Collection[str]
     ) -> Issue:
-        """Return the issue `known` with the comments and labels of the reading.
+        """Return the issue `known` with comments, labels, milestone and links of the reading.
 
         `ours` are the labels and assignees that request an agent. Raises `GitHubFailure`.
         """

@@ -30,7 +30,7 @@ class InstallationObserver:
     on_change: Callable[[], None]
 
     def read(self) -> None:
-        """Read all installations, and add or remove projects accordingly."""
+        """Read all installations, if this is configured; add or remove projects accordingly."""
         if not self.settings.installation.repositories:
             return
         try:
@@ -72,7 +72,7 @@ def followed(
 
     `configured` are GitHub's ids of the repositories in the configuration. A repository that leaves
     the installations keeps its project's name, until a new repository of the same name takes it
-    over. The projects of a suspended installation are kept.
+    over. The projects of an installation whose repositories are None are kept.
     """
     listed = {
         one.id: one

@@ -87,7 +87,7 @@ class IssueObserver:
         return len(due)
 
     def labelled(self) -> list[Numbered]:
-        """Return the open issues that request an agent, without those not readable now."""
+        """Return the open issues that request an agent, except where they cannot be listed now."""
         found: list[Numbered] = []
         for name, project in self.projects.items():
             if not self.refresh_budget.has_spare(project.repository):
@@ -103,8 +103,8 @@ class IssueObserver:
     def _labelled_in(self, name: str) -> set[int]:
         """Return a project's open issues that request an agent. Raises `GitHubFailure`.
 
-        GitHub matches the case of labels, which may differ between the repository and the
-        configuration, so the repository's labels are read first.
+        GitHub's search compares labels case-sensitively, and the configuration may spell them
+        differently, so the repository's labels are read first.
         """
         project, triggers, read = self.projects[name], self._triggers(name), self.github.read
         existing = read.labels(project.repository, project.label)
@@ -113,7 +113,7 @@ class IssueObserver:
         return read.labelled_issues(project.repository, words)
 
     def _refresh_repository(self, repository: str) -> None:
-        """Request a refresh of everything in one repository. Raises `GitHubFailure`."""
+        """Request a refresh of labelled issues and live sessions. Raises `GitHubFailure`."""
         live = [one for one in self.store.sessions.live() if one.repository == repository]
         numbers = {one.number for one in live}
         for name, project in self.projects.items():
@@ -147,9 +147,10 @@ class IssueObserver:
             self._report_start(project, reading, command)
 
     def _update(self, id: str, reading: IssueSnapshot | None) -> None:
-        """Record the issue's state; its text is kept as of when the label was added.
+        """Record an issue's state in its session; None: the issue was deleted or moved.
 
-        A later edit by people with write access is recorded as a remark.
+        Its text stays as it was when the session was opened; a later edit by people who may give
+        commands is recorded as a remark.
         """
         session = self.store.sessions.get(id)
         if session is None or session.project not in self.projects:
@@ -279,7 +280,7 @@ class IssueObserver:
         return replace(candidate, issue=issue)
 
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
-        """Return who edited the text without write access; empty: unknown, None: nobody."""
+        """Return who edited title or text and may not command; empty: unknown, None: nobody."""
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same second may be later.
             if edit.at >= since and not self.people.may_command(repository, edit.actor):
@@ -287,7 +288,7 @@ class IssueObserver:
         return None
 
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """Return the issue with the issues that block it, unless its session has begun."""
+        """Return the issue with its blockers; none if it is closed or its session has begun."""
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)
         blockers = self.github.read.blocked_by(repository, issue.number)

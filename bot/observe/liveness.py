@@ -41,7 +41,10 @@ def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
 
 
 def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
-    """Return the new reading of a run without insignificant changes since the last one."""
+    """Return the reading `now` of a run, with unreliable parts taken from the last reading.
+
+    `before`: the last reading; `at`: the time of `now`. Contradictory probes are counted.
+    """
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
         # If a source fails, keep the last reading: a new reader may find less in it.
         now = replace(before, runtime=now.runtime, program=now.program, probe_failure=None)
@@ -64,7 +67,7 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
 
 
 def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
-    """Return the reading with the last one's evidence and usage while those are recent enough."""
+    """Return the reading `now` with the evidence and usage of `before` if that is recent enough."""
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:

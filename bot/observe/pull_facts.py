@@ -90,7 +90,7 @@ class PullFacts:
         )
 
     def outsiders(self, session: Session, pulls: Iterable[Pull]) -> list[Outsider]:
-        """Return the people without write access who reviewed or commented."""
+        """Return the people who reviewed or commented, but may not give commands."""
         found: list[Outsider] = []
         for pull in pulls:
             remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
@@ -115,7 +115,10 @@ class PullFacts:
     def _frozen(
         self, repository: str, reading: PullSnapshot, before: Frozen | None
     ) -> Frozen | None:
-        """Return the freeze by a label; its actor is read once, when the label is new."""
+        """Return the freeze by a label of the pull request; None: it has no such label.
+
+        Who added the label is read once, when the label is new.
+        """
         if not has_any(reading.labels, {FREEZES}):
             return None
         if before is not None:
@@ -128,7 +131,7 @@ class PullFacts:
     def _with_mover(
         self, session: Session, reading: PullSnapshot, before: Pull | None, now: datetime
     ) -> Pull:
-        """Return the pull request with who moved its branch, and the heads that stay approved."""
+        """Return the pull request with who moved its branch, and heads with valid approvals."""
         pull = reading.pull
         was = before or Pull(number=pull.number)
         if before is not None and was.head == pull.head:
@@ -167,7 +170,10 @@ class PullFacts:
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
-        """Return a failed check with its log and annotations, read once for each run."""
+        """Return the check; if it failed only here, with its log and annotations.
+
+        They are read once for each check run; `reported` are the last facts by check run.
+        """
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check
         if check.run_id is None or check.log:

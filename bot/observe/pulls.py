@@ -69,9 +69,10 @@ class PullObserver:
         return len(read) + self._look_up_others()
 
     def _look_up_others(self) -> int:
-        """Look up the branches of pull requests of which only the number is known, in one query.
+        """Look up the branches of pull requests of which only the number is known; return how many.
 
-        A refresh is requested for each that is on a session's branch; the others are ignored.
+        One query is sent for each repository. A refresh is requested of each pull request that is
+        from a session's branch; the others are ignored.
         """
         due = self.store.refreshes.due(self.clock(), ("other:",), FINGERPRINT_BATCH)
         for repository in {refresh.repository for refresh in due}:
@@ -180,7 +181,8 @@ class PullObserver:
         """Return the session of a pull request, by branch, repository, author and head.
 
         Another person's pull request belongs to a session only if its author has write access and
-        the bot pushed its head. A closed one of the bot at another head is from an old database.
+        the bot pushed its head. A closed pull request of the bot belongs to none if this database
+        knows neither its number nor its head: an earlier database had its session.
         """
         found = self.store.sessions.of_subject(repository, f"branch:{reading.pull.branch}")
         session = self.store.sessions.get(found) if found else None

@@ -32,8 +32,8 @@ FULL_READ = timedelta(hours=4)
 class RefreshBudget:
     """Keeps the fingerprint that each issue and pull request had at its last full read.
 
-    While the fingerprint is unchanged, the subject is not read again. Fingerprints are in memory:
-    after a restart, every subject is read once.
+    While the fingerprint is unchanged, the resync has the subject read again only after four hours.
+    Fingerprints are in memory: after a restart, every subject is read once.
     """
 
     def __init__(self, refreshes: RefreshesTable, github: GitHub, clock: Clock) -> None:
@@ -45,7 +45,7 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether the subject must be read in full. None: its fingerprint could not be read."""
+        """Whether the subject must be read in full; True if `fingerprint` is None: not readable."""
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
         if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
@@ -55,11 +55,14 @@ class RefreshBudget:
         return True
 
     def found(self, thing: Numbered) -> Fingerprint | None:
-        """Return the changed fingerprint. Call before the full read, then `record` the result."""
+        """Return the fingerprint that `has_changed` last found to differ; None: none differed.
+
+        Call it before the full read, and `record` the result after that.
+        """
         return self._found.get(thing)
 
     def record(self, thing: Numbered, fingerprint: Fingerprint | None) -> None:
-        """Record that the subject was read in full and stored, after it had this fingerprint."""
+        """Record that the subject was read in full after it had this fingerprint; None: unknown."""
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 

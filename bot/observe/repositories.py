@@ -35,7 +35,7 @@ def _repositories(projects: Mapping[str, ProjectSettings]) -> list[str]:
 class AccessObserver:
     """Keeps an incident open for each repository in which the bot lacks access.
 
-    Also records renamed repositories under their new names, and archived ones as read-only.
+    Also records the current name of each repository, and whether it is archived.
     """
 
     records: RepositoriesTable

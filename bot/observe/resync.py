@@ -34,7 +34,7 @@ class Resync:
     refresh_budget: RefreshBudget
 
     def run(self) -> None:
-        """Check all these issues and pull requests once."""
+        """Compare all fingerprints once, and request refreshes of what changed."""
         live = [one for one in self.sessions.live() if one.project in self.issues.projects]
         budget = self.refresh_budget
         wanted: dict[str, set[_Subject]] = {}

@@ -28,7 +28,7 @@ def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
 
 
 def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | None:
-    """Return the last event that added a wanted label that is still set; None if unknown."""
+    """Return the last event that added a wanted label that is still set; None: none is known."""
     # GitHub's times are whole seconds; of two events in one second, the last one listed counts.
     events = sorted(reading.labelings, key=lambda event: event.at)
     last = {event.label.lower(): event for event in events if event.label.lower() in wanted}
