@@ -47,7 +47,7 @@ _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
 
 class App:
-    """One bot: created, started, stopped."""
+    """One bot: its objects, its worker threads and its HTTP server."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class App:
         crash_point: AtCrashPoint = log_crash_point,
         new_database: bool = False,
     ) -> None:
-        """Create all objects and start none. Raises the exceptions in `process.CANNOT_START`.
+        """Create all objects, which `start` starts. Raises exceptions of `process.CANNOT_START`.
 
         `new_database`: whether an empty database may be created in a folder that holds files of
         sessions.
@@ -218,7 +218,7 @@ class App:
         _wake(self._inbox, self._github, self._reconcile, self._outbox)
 
     def _look_at_clock(self) -> None:
-        """Report a jump of the machine's clock, until the clock is right again."""
+        """Open an incident if the machine's clock jumped; close it once the clock is right."""
         clock, incidents = self._clock, self.wiring.store.incidents
         if not isinstance(clock, SteadyClock):
             return
@@ -263,7 +263,7 @@ class App:
             self._github.wake()
 
     def _read_github(self) -> None:
-        """Read GitHub in one thread only, so that no older response is stored last."""
+        """Read what is due from GitHub, in one thread so that no older response is stored last."""
         wiring = self.wiring
         # A command may follow right after the label, and is about the head that was current before
         # the pull request is read again.

@@ -57,12 +57,12 @@ class LeaderLease:
         self.lease.release(self._owner)
 
     def may_act(self) -> bool:
-        """Whether this bot still holds the lease. Call it right before every outside effect."""
+        """Whether this bot holds the lease and is not stopping. Call it before outside effects."""
         led = self._until is not None and self.clock() < self._until
         return led and not self.stopping.is_set()
 
     def _keep(self) -> None:
-        """Acquire or renew the lease, six times within its duration."""
+        """Acquire or renew the lease every sixth of its duration, until `stopping` is set."""
         while not self.stopping.is_set():
             asked = self.clock()
             try:
@@ -77,7 +77,7 @@ class LeaderLease:
             self.stopping.wait(self.seconds / 6)
 
     def _expired(self) -> datetime:
-        """Return the expiry of another bot's lease that has run out; else `EARLIEST`.
+        """Return the expiry of another bot's lease if that lease has run out, else `EARLIEST`.
 
         A lease has run out if this bot saw no renewal for the lease's whole duration. Expiry times
         are not compared with the clock, because clocks of several bots may differ, and jump.
@@ -106,7 +106,7 @@ class LeaderLease:
             self.stopping.set()
 
     def _begin(self, epoch: int) -> None:
-        """Fence the store with the new epoch, make waiting actions due now, and start workers."""
+        """Bind the store's writes to the new epoch, make waiting actions due now, start workers."""
         self.lease.fence(self._owner, epoch)
         self.outbox.reset_due(self.clock())
         self.standby_reason = ""

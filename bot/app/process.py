@@ -47,11 +47,11 @@ def serve(
     *,
     new_database: bool = False,
 ) -> None:
-    """Run the bot until a signal stops it.
+    """Run the bot until SIGTERM or SIGINT ends it, or it can no longer act.
 
     On SIGHUP, `load` reads the configuration again, and the bot continues with the new one in the
     same process, while agents keep running. A refused configuration changes nothing. Without
-    `load`, SIGHUP stops the bot.
+    `load`, or once the bot's terminal is closed, SIGHUP stops the bot.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
     `new_database`: whether an empty database may be created in a folder with files of sessions.
@@ -161,7 +161,7 @@ def _stop(app: App) -> None:
 def _load_again(
     load: Callable[[], tuple[Settings, Secrets]], settings: Settings, secrets: Secrets
 ) -> tuple[Settings, Secrets] | ReloadResult:
-    """Return the new configuration; a result if it is refused or nothing has changed."""
+    """Return the new configuration, or the result if it is refused or has not changed."""
     try:
         wanted = load()
     except NotReloaded as refusal:

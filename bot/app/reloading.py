@@ -38,7 +38,7 @@ class ReloadResult(Struct, frozen=True):
 
 
 def changed(before: Settings, after: Settings) -> tuple[str, ...]:
-    """Return the keys of all settings that differ, with dots, such as `policy.mode`."""
+    """Return the dotted keys of all settings that differ, such as `policy.mode`."""
     return tuple(_differences(msgspec.to_builtins(before), msgspec.to_builtins(after), ""))
 
 
