@@ -99,9 +99,9 @@ class AgentHealth(Struct, frozen=True, kw_only=True):
 
 
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
-    """Return a case for each agent type, and one for each project whose own model key counts.
+    """Return the cases of an agent or agent type, by its name. Raises `CliError` if unknown.
 
-    `name`: an agent or an agent type. Raises `CliError` if it is neither.
+    There is a case for each type, and one more for each project whose own model key is used.
     """
     agent, found = name if name in settings.agents else "", []
     for kind in context.types_of(settings, name):
@@ -119,7 +119,7 @@ def program_of(installed: Installation, name: str) -> AgentAdapter:
 
 
 def endpoint_of(installed: Installation, case: AgentCase) -> Endpoint:
-    """Return the model endpoint with the real key; the key is empty if it is not set."""
+    """Return the model's endpoint with the key for its API; empty key: it is not set."""
     keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
     return real_endpoint(installed.settings, keys, program_of(installed, case.type), *whose)
 
@@ -132,7 +132,7 @@ def check_types(installed: Installation) -> list[AgentHealth]:
 
 
 def check_agents(installed: Installation, cases: Iterable[AgentCase]) -> list[AgentHealth]:
-    """Check cases in parallel."""
+    """Check whether the agent of each case can start, in parallel."""
     with ThreadPoolExecutor(_AT_ONCE) as workers:
         return list(workers.map(lambda case: _check(installed, case), cases))
 
@@ -324,7 +324,7 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
 
 @contextmanager
 def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """Yield the endpoint of a new model proxy, as in a session; without a key, `real` itself."""
+    """Yield the endpoint at a new model proxy, and the proxy; without a key, `real` and None."""
     if not real.key:
         yield real, None
         return

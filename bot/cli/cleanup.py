@@ -29,7 +29,7 @@ _LEASE_SECONDS = 900.0
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Yield the retention of the server's data folder.
 
-    With `writing`, if no bot is running, this process takes the lease, so that no bot starts
+    With `writing`, if no bot is running, this process takes the lease, so that no bot acts
     meanwhile, and releases workspaces itself.
     """
     with context.store(settings, redact if writing else None) as store:
@@ -60,7 +60,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
-    """Return a table of what is deleted and what is kept, each with its size and reason."""
+    """Return tables of what is deleted and what is kept; not `done`: it is only planned."""
     going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
     total = size(sum(item.bytes for item in going))
     verb = "deleted" if done else "would be deleted"

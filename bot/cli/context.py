@@ -191,7 +191,7 @@ def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
 
 
 def types_of(found: Settings, name: str) -> tuple[str, ...]:
-    """Return an agent's types, or the agent type itself. Raises `CliError` if unknown."""
+    """Return an agent's types, the type in `AGENT TYPE`, or a type itself. Raises `CliError`."""
     agent, _, kind = name.partition(" ")
     if agent in found.agents and kind in ("", *found.agents[agent].types):
         return (kind,) if kind else found.agents[agent].types

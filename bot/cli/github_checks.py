@@ -24,7 +24,7 @@ _CLOCK_SECONDS = 60  # GitHub refuses an App's token if the clock is off by more
 
 
 class Severity(StrEnum):
-    """How serious a check's result is; a failure prevents the server from working."""
+    """How serious a check's result is; a failure makes `doctor` exit with 1."""
 
     OK = "ok"
     WARN = "warn"
@@ -55,7 +55,7 @@ def fail(says: str, remedy: str = "") -> CheckResult:
 def _with_client(
     check: Callable[[Installation, GitHub], CheckResult],
 ) -> Callable[[Installation], CheckResult | None]:
-    """Give a check a client; the check returns None without credentials (see `github`)."""
+    """Give a check a client. Without credentials it returns None: `github` reports that."""
 
     def run(installed: Installation) -> CheckResult | None:
         if no_credentials(installed.settings, installed.secrets):
@@ -247,7 +247,7 @@ def clock(installed: Installation) -> CheckResult:
 
 
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
-    """Return a repository's policy: its own file, if it is valid, applied to the server's.
+    """Return a repository's policy: the configured one, narrowed by its file if that is valid.
 
     Raises `GitHubFailure` if the file cannot be read.
     """

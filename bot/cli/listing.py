@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.5
 
 
 def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: bool) -> None:
-    """Print the sessions that match; `server`: its URL, empty: local. Raises `CliError`."""
+    """Print matching sessions; `server` is a URL, empty: the local database. Raises `CliError`."""
     notices: list[RenderableType] = []
     if server:
         with closing(RemoteServer(server)) as remote:

@@ -27,7 +27,7 @@ def log(
     follow: bool,
     ansi: bool,
 ) -> None:
-    """Print the last lines of a file; with `follow`, also new ones until interrupted.
+    """Print the last `lines` lines of a file; with `follow`, also new ones until interrupted.
 
     `read(start, end)` returns the file's bytes between two offsets. `redact` replaces secrets in
     each line; with `ansi`, escape sequences are kept.

@@ -21,7 +21,7 @@ _WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.1
 def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
     """Return a function that loads a running bot's configuration again.
 
-    It uses the environment as it is now, because the bot removes its secrets from it at the start.
+    It uses a copy of the environment, because the bot later removes secrets from the original.
     """
     path, environ = context.file(config).absolute(), dict(os.environ)
 

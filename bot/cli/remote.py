@@ -67,7 +67,7 @@ class RemoteServer:
     """A server's API. Its methods raise `CliError`."""
 
     def __init__(self, url: str) -> None:
-        """`url` is the server's URL. The token is read from the environment or its file."""
+        """Take the server's URL. The token is read from the environment, or a file named there."""
         try:
             token = secret(_TOKEN, os.environ)
         except ConfigError as error:

@@ -37,7 +37,7 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
 
 
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
-    """Print the effects of a webhook file; `event`: as in `read_webhook`. Raises `CliError`."""
+    """Print a webhook file's effects; `event`: empty if the file has it. Raises `CliError`."""
     try:
         webhook = read_webhook(file.read_bytes(), event)
     except OSError as error:

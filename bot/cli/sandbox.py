@@ -1,6 +1,6 @@
-"""Implements `mergewright sandbox`: a shell or command in a sandbox like a project's agents.
+"""Implements `mergewright sandbox`: a shell or command in a sandbox as a project's agents have.
 
-The sandbox has its own proxy, without a model, so it needs no running bot. No files remain.
+The sandbox has its own proxy, without a model, so it needs no running bot. Its files are removed.
 """
 
 import signal
@@ -43,7 +43,7 @@ Refused = Mapping[Destination, int]
 
 
 def installation(config: Path | None) -> Installation:
-    """Return the installation with the projects that the bot found. Raises `CliError`."""
+    """Return the installation, with the projects of the App's installations. Raises `CliError`."""
     found = context.installation(config)
     return replace(found, settings=context.with_installed(found.settings))
 
@@ -76,7 +76,7 @@ def execute(
     on_output: Callable[[bytes], object] | None = None,
     seconds: float = 0.0,
 ) -> SandboxEnd:
-    """Run a command of a project, as `LocalSandbox.run` does. Raises `CliError`."""
+    """Run a command in a project's sandbox, as `LocalSandbox.run` does. Raises `CliError`."""
     name = installed.settings.projects[project].agent
     kind, program = installed.settings.agent_types[name], agent_health.program_of(installed, name)
     try:
@@ -144,7 +144,7 @@ def _make_workspace(
 def _proxy(
     socket: Path, network: str | tuple[str, ...]
 ) -> Iterator[tuple[dict[str, str], Counter[Destination]]]:
-    """Yield the environment for a proxy, and its refusals, complete once the block ends."""
+    """Yield the environment for a new proxy, and its refusals, complete once the block ends."""
     token = f"sandbox.{token_urlsafe(32)}"
     refused = Counter[Destination]()
 

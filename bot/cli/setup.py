@@ -30,7 +30,7 @@ _INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
-    """Return the settings to write. Raises `CliError` if they are invalid or files exist."""
+    """Return the settings to write, with 1 as App ID. Raises `CliError` if setup cannot go on."""
     if there := files.existing(folder):
         raise CliError(f"{there[0]} already exists; move it away or use another --folder")
     if not folder.is_dir():
@@ -49,7 +49,7 @@ def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
 
 
 def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bool) -> None:
-    """Create a GitHub App in the browser and store its keys. Raises `CliError`."""
+    """Create a GitHub App in the browser, store its keys, have it installed. Raises `CliError`."""
     settings = checked(wanted, folder)
 
     def take(code: str) -> str:
@@ -81,7 +81,7 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
-    """Ask for a token, check its permissions and store it. Raises `CliError`."""
+    """Ask for a token, check and store it; create the label and webhook. Raises `CliError`."""
     checked(wanted, folder)
     given = typer.prompt("Token of the bot's account", hide_input=True)
     try:

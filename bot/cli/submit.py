@@ -55,7 +55,11 @@ def submit(
     as_json: bool,
     server: str = "",
 ) -> None:
-    """Submit a command and print its outcome. Raises `CliError`, also if it is refused."""
+    """Submit a command and print its outcome. Raises `CliError`, also if it is refused.
+
+    `pull` is the number of a pull request, whose current commit is sent along (None: none is),
+    `resume` the ID of a conversation to continue (empty: none).
+    """
     if server:
         if resume:
             raise CliError("--resume works on the server's own machine only")
@@ -88,7 +92,7 @@ def _report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
 def set_frozen(
     config: Path | None, server: str, project: str, *, frozen: bool, as_json: bool
 ) -> None:
-    """Freeze or unfreeze a project; empty: all projects. Raises `CliError`."""
+    """Freeze or unfreeze a project, or everything if `project` is empty. Raises `CliError`."""
     scope = f"project:{project}" if project else ""
     if server:
         with closing(RemoteServer(server)) as remote:

@@ -56,7 +56,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield each scalar once, after the key it belongs to; aliases are not expanded."""
+    """Yield each scalar once, with the key that it is a value of; aliases are not expanded."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:
