@@ -140,7 +140,7 @@ def board(store: Store, filter: BoardFilter, caps: Caps) -> Board:
 
 
 def by_group(places: Iterable[SessionPlace]) -> dict[str, list[SessionPlace]]:
-    """Return the sessions' places by the key of their group; a group may be empty."""
+    """Return sessions, as their places in the sort order, by the key of their group."""
     found: dict[str, list[SessionPlace]] = {group.key: [] for group in GROUPS}
     for one in places:
         found[_PEOPLE if one.waits else _GROUP_OF[one.status]].append(one)

@@ -64,7 +64,7 @@ class NoChanges(Exception):
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
-    """Return the changes in a patch from `base` to `head`. The caller has masked its secrets."""
+    """Return the changes in a patch from `base` to `head`, whose secrets the caller has masked."""
     files, left, complete = list[FileDiff](), _ALL_LINES, patch.complete
     for lines in _by_file(patch.text):
         if len(files) == _FILES:
@@ -77,7 +77,7 @@ def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
 
 
 def _by_file(text: str) -> Iterator[list[str]]:
-    """Yield the lines of each file; lines of a file's contents never begin with `diff`."""
+    """Yield the lines of each file. Lines of contents begin with a sign, so never with `diff`."""
     lines: list[str] = []
     # Not `splitlines`, which ends lines at other characters too.
     for line in text.split("\n"):
@@ -146,7 +146,7 @@ def _state(words: list[str], *, binary: bool, renamed: bool) -> str:
 
 
 def _lines(body: list[str], mark: str | None, most: int) -> tuple[list[DiffLine], dict[str, int]]:
-    """Return at most `most` lines to show, and the number of all lines by sign: `+`, `-`, space."""
+    """Return at most `most` lines (`mark`: as in `tokens`), and the number of all lines by sign."""
     shown: list[DiffLine] = []
     counts = {"+": 0, "-": 0, " ": 0}
     old = new = 0

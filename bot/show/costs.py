@@ -179,7 +179,7 @@ def _added(name: str, totals: Iterable[UsageTotal]) -> UsageTotal:
 
 
 def _most(totals: Iterable[UsageTotal]) -> tuple[UsageTotal, ...]:
-    """Return the totals that cost most, the highest first, and the sum of all others."""
+    """Return the totals that cost most, the highest first, and a last one for all others."""
     rows = sorted(totals, key=lambda one: -one.cost_usd)
     others = rows[_ROWS:]
     rest = [_added(f"{len(others)} others", others)] if others else []

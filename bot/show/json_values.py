@@ -9,9 +9,9 @@ from lifecycle.model.key import Key
 
 
 def json_value(value: object) -> object:
-    """Convert structs and mappings to what JSON can hold; a key becomes the text `str(key)`.
+    """Convert structs, mappings and sets to what JSON can hold; action keys become text.
 
-    The keys of JSON objects are texts, and programs compare action keys with those in the history.
+    They must be text as keys of JSON objects; elsewhere they are too, so that programs can compare.
     """
     match value:
         case Key():

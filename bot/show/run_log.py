@@ -39,7 +39,7 @@ def log_page(
     *,
     ended: bool,
 ) -> LogPage:
-    """Return at most `most` lines from byte offset `start` on; None: the last lines.
+    """Return at most `most` lines from byte offset `start` on; `start` None: the last lines.
 
     `read(start, end)` returns the bytes between two offsets; `size` is the number of all bytes. An
     incomplete line is left for the next page, unless the run has `ended`. `redact` masks secrets.

@@ -132,7 +132,7 @@ def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explan
 def replies_by_command(
     outbox: Iterable[OutboxEntry], unrecorded: Mapping[Key, str] | None = None
 ) -> Mapping[str, CommandReply]:
-    """Return the replies to commands, by the text of the command's key.
+    """Return the replies to commands, by the command's key as text.
 
     `unrecorded` are replies, by action key, that are not in the outbox, as in mode `observe`.
     """

@@ -63,7 +63,7 @@ def timeline(
     """Return what happened, newest first, from events that are newest first.
 
     `base` is the commit that the branch was made from: a workspace at this commit has no work yet.
-    `replies` are the replies to commands, by the text of the command's key.
+    `replies` are the replies to commands, by the command's key as text.
     """
     entries: list[_Open] = []
     sentences = _Sentences(base)

@@ -50,11 +50,11 @@ class Transcript:
         return []
 
     def page(self, first: int, most: int) -> list[Message]:
-        """Return at most `most` messages, starting with number `first`, counted from 0."""
+        """Skip `first` messages from the position on; return at most `most` of those after them."""
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return the number of the first returned message, and the last `most` messages."""
+        """Return the last `most` messages, after the number of the first one (0 if none)."""
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 
