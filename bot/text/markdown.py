@@ -134,7 +134,7 @@ def _next(found: Container[int], number: int, page: "_Page") -> int:
 
 
 class _Edit(NamedTuple):
-    """A part of the text, by its positions, that a page replaces by `text`."""
+    """A part of the text, between two positions, which `text` replaces; `tag`: an HTML tag."""
 
     start: int
     end: int
@@ -170,7 +170,7 @@ class _Page:
         self._edits.sort()
 
     def render(self) -> str:
-        """Return the text as a page shows it."""
+        """Return the text without what GitHub does not show."""
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:
@@ -316,7 +316,7 @@ class _Page:
             start = max(start, ends)
 
     def _html(self, start: int, end: int, *, closes: bool = False) -> None:
-        """Read HTML. With `closes`, an unclosed comment or tag hides the text after it."""
+        """Read the text as HTML. With `closes`, an unclosed comment or tag hides what follows."""
         if self._hidden_from is not None:
             closed = self.text.find("-->", start, end) if closes else -1
             if closed < 0:
@@ -363,9 +363,9 @@ class _Page:
 
 
 def _column(source: str, line: str, part: str, after: int | None) -> int | None:
-    """Return the column where `part` begins in a line, in a table after the column `after`.
+    """Return the column of `line` where `part` begins; None if `source` does not contain it.
 
-    None if the line as the parser gets it, `source`, does not contain the part.
+    `source` is the line as the parser gets it. In a table, columns before `after` are skipped.
     """
     indent = len(part) - len(part.lstrip())
     part = part.strip()

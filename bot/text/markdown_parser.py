@@ -10,7 +10,7 @@ from markdown_it.rules_inline import StateInline, image, link
 
 
 class Shown(NamedTuple):
-    """A part of a block's text, by its positions, that a page replaces by `text`."""
+    """A part of a block's text, between two positions, and the `text` that pages show instead."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ def parser() -> MarkdownIt:
 
 
 def _with_span(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """Return the rule, which then notes the position of each token in its block's text."""
+    """Return a rule that does the same and notes each token's position in its block's text."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         start, known = state.pos, len(state.tokens)
@@ -77,10 +77,10 @@ def _image(state: StateInline, silent: bool) -> bool:
 
 
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
-    """Yield the edits of a link or image that was just parsed, from the position `shown` on.
+    """Yield the edits of a link or image that was just parsed; they begin at `shown`.
 
-    Its label is between `start` and `label`. A reference becomes its URL, because pages do not
-    show the reference. A title is removed.
+    Its label is between the positions `start` and `label`. A reference becomes its URL, because
+    pages do not show the reference. A title is removed.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

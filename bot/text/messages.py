@@ -53,7 +53,7 @@ def ready_by_hand(sha: str, why: str = "") -> str:
 
 
 def ready_behind(sha: str) -> str:
-    """Return that a pull request is only behind its base; on command, the bot merges it."""
+    """Return that the bot merges a pull request on command, although it is behind its base."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
@@ -255,7 +255,7 @@ def closes_others(message: str, issue: int) -> bool:
 
 
 def foreign_branch(branch: str) -> str:
-    """Return why a run cannot use a branch that exists on GitHub and is not ours."""
+    """Return why a run cannot use a branch of GitHub that the bot has not created."""
     return (
         f"the branch {branch} already exists on GitHub and was not created by Mergewright; "
         "delete or rename it there"

@@ -65,7 +65,7 @@ def needed(
 
 
 def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
-    """Return that a session no longer waits, as an earlier message said with `because`."""
+    """Return that a session no longer waits for the reason `because` of an earlier message."""
     return _words(
         f"{session} no longer needs you: {_line(title)}",
         f"This is over: {_block(full_stop(because))}",
@@ -125,7 +125,7 @@ def trial(notifier: str, url: str) -> Words:
 
 
 def perhaps_repeated(text: str) -> str:
-    """Return a text that may be a duplicate, with a note, for receivers that drop no duplicates."""
+    """Return a text with the note that it may be a duplicate, for receivers that drop none."""
     return (
         f"(You may have this message already: the bot was interrupted while it sent it.)\n\n{text}"
     )
