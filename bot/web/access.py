@@ -45,7 +45,7 @@ class Access:
         self._guesses = _Guesses(clock)
 
     def __deepcopy__(self, memo: object) -> "Access":
-        """Return itself: Litestar copies guards with handlers, but all must count together."""
+        """Return itself: Litestar copies guards, but all must count the same wrong tokens."""
         return self
 
     def opens(self, token: str) -> bool:
@@ -147,7 +147,7 @@ class _Guesses:
         self._lock = threading.Lock()
 
     def is_known(self, digest: bytes) -> bool:
-        """Whether a token is known to be wrong. Raises 429 for others after too many wrong ones."""
+        """Whether a token is known as wrong. After too many wrong ones, raises 429 for others."""
         with self._lock:
             if self._clock() >= self._until:
                 self._until = self._clock() + _MINUTE

@@ -40,7 +40,7 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
-        """Return messages after number `place` that left the memory; None: they are lost."""
+        """Return messages after number `place`, some no longer in memory; None: they are lost."""
 
     async def follow(self, last: int | None = None) -> AsyncGenerator[Sequence[T], None]:
         """Yield the messages after number `last` (None: new ones only); empty as a keepalive.

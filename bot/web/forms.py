@@ -72,7 +72,7 @@ _BUTTONS = (
 
 
 def buttons(head: SessionHead) -> list[Button]:
-    """Return the command buttons for a session's status, without that of the next action."""
+    """Return the command buttons for a session's status, except the next action's button."""
     frozen = head.frozen is not None and head.frozen.scope == "session"
     wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen}
     return [

@@ -81,7 +81,7 @@ def templates() -> Callable[..., str]:
 
 
 def _time(at: datetime) -> Markup:
-    """Return a `time` element; page.js replaces its text by its age and keeps that up to date."""
+    """Return a `time` element, whose text page.js replaces by the age, always up to date."""
     shown = Markup('<time datetime="{}">{}</time>')
     return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
 

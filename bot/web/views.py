@@ -214,7 +214,7 @@ class Views:
             return self._terminal.transcript(id, run, first, most)
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return the first message's number and the last messages of a run, or raise 404."""
+        """Return the number of the first returned message, and a run's last ones, or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.last(id, run, most)

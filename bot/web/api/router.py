@@ -155,7 +155,7 @@ def document() -> bytes:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter's schema; if it takes any text, without null: `null` is a text there."""
+    """Return a parameter's schema, without null if it takes any text: in URLs, null is text."""
     kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
     if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
         return schema
