@@ -25,7 +25,7 @@ def is_installed() -> bool:
 
 
 class AppriseSender:
-    """Sends to one URL. Receivers cannot recognise repetitions, so the text of one says so."""
+    """Sends to one URL. The text of a repeated message says so: receivers cannot recognise it."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -48,7 +48,7 @@ class AppriseSender:
             raise NotSent(self._redact(why))
 
     def address(self) -> tuple[str, int] | None:
-        """Return the URL's host and port to test; None for a URL without host, as of clouds."""
+        """Return the URL's host and port, to test them; None if it has none, as for clouds."""
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port
         return (host, port) if host and port else None

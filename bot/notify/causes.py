@@ -101,7 +101,7 @@ def _needed(one: WaitingSession, page: str, now: datetime) -> Notification:
 
 
 def outcome(one: EndedSession, page: str) -> Cause:
-    """Return the cause that a session has ended. `page` is as in `lasting`."""
+    """Return the end of a session as a cause. `page` is as in `lasting`."""
     ended = one.ended
     merged = ended.status is Status.MERGED
     priority = Priority.INFO if merged else _priority(ended.reason, Priority.INFO)
@@ -129,7 +129,7 @@ def _ended(one: EndedSession, page: str, priority: Priority) -> Notification:
 
 
 def over(raised: Notification, now: datetime) -> Notification:
-    """Return the message that the cause of an earlier one is gone."""
+    """Return the message that says that the cause of the earlier message `raised` is gone."""
     about, page = raised.data, str(raised.data["url"])
     if raised.type == "incident.opened":
         words = say.incident_over(about["text"], page)
@@ -147,7 +147,7 @@ def digest(
     incidents: Sequence[Incident],
     page: str,
 ) -> Cause:
-    """Return the summary of the day that ends at `at`, which is in the notifier's time zone."""
+    """Return, as a cause, the summary of the day until `at`, a time in the notifier's time zone."""
     return Cause(
         id=f"digest {at.date().isoformat()}",
         priority=Priority.INFO,

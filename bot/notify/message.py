@@ -11,7 +11,7 @@ from bot.text.notifications import Words
 
 
 class NotSent(Exception):
-    """A message was not delivered; the exception's text says why, without any URL."""
+    """A message was not delivered; the exception's text says why, without secrets."""
 
 
 class Notification(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
 """Finds causes to notify people of, stores a message for each notifier, and sends them.
 
 Notifiers get no events: they compare the causes in the database with the messages they have stored,
-so that a crash neither loses nor repeats a message. Only a crash between a receiver's response and
-its record repeats a message: with the same `webhook-id`, or with a text that says so.
+so that a crash neither loses nor repeats a message. An exception is a crash between a receiver's
+response and its record: the message is repeated with its `webhook-id`, or a text that says so.
 """
 
 import logging
@@ -73,7 +73,7 @@ class Notifier:
 
     @property
     def cursor(self) -> str:
-        """Return the cursor's name. Ends of sessions and digests before the cursor are skipped."""
+        """The name of the notifier's cursor: ends of sessions and digests before it are skipped."""
         return f"notify {self.name}"
 
 
@@ -153,7 +153,7 @@ class Notifications:
     def _is_over(
         self, one: RaisedNotification, wanted: Mapping[_Key, Cause], now: datetime
     ) -> bool:
-        """Whether to notify people that a message's cause is gone, as it is not in `wanted`."""
+        """Whether to notify people now that the cause of `one`, not in `wanted`, is gone."""
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):
             return False
@@ -163,7 +163,7 @@ class Notifications:
     def _happened(
         self, notifier: Notifier, incidents: Sequence[Incident], now: datetime
     ) -> tuple[dict[_Key, Cause], dict[str, datetime]]:
-        """Return the recent one-time causes, and the notifier's new cursor; empty: unchanged."""
+        """Return the recent one-time causes, and the new cursor by its name (empty: unchanged)."""
         table, settings = self.store.notifications, notifier.settings
         since = self.store.cursors.get(notifier.cursor)
         if since is None:  # The notifier is new: older ends are not reported.

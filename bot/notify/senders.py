@@ -20,7 +20,7 @@ def sender_of(
     secrets: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> Sender:
-    """Return the sender of a notifier. `secrets` has values by environment variable.
+    """Return the sender of a notifier. `secrets` are values by name of environment variable.
 
     Raises `NotifierUnavailable`.
     """
