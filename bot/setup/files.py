@@ -57,7 +57,7 @@ def existing(folder: Path) -> list[Path]:
 
 
 def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "") -> str:
-    """Return the configuration as TOML, with strings as JSON; `app_id` None: without an App."""
+    """Return the configuration as TOML. `app_id` and `slug` are the App's; None: no App is used."""
     app = ""
     if app_id is not None:
         app = _APP.format(id=app_id, slug=slug, file=KEY, owner=json.dumps(wanted.owner))
@@ -75,8 +75,8 @@ def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "
 def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") -> None:
     """Write the files, readable only by this user, with a new token for the page.
 
-    `secrets` are by environment variable; empty `key`: no file of the key. Raises
-    `FileExistsError` or another `OSError`; existing files are never overwritten.
+    `text` is the configuration, `secrets` are values by environment variable, `key` is the App's
+    private key (empty: none). Raises `OSError`; existing files are not overwritten.
     """
     if key:
         _private(folder / KEY, key)

@@ -65,6 +65,6 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
 
 
 def converted(api_url: str, code: str) -> NewApp:
-    """Exchange the code for the new App's credentials. Raises `GitHubFailure`."""
+    """Exchange the code that GitHub sent for the new App's credentials. Raises `GitHubFailure`."""
     with closing(GitHub(api_url, Credentials())) as github:
         return github.convert_manifest(code, NewApp)

@@ -32,7 +32,7 @@ class SetupPage:
     """Serves the page on 127.0.0.1 while its context is open."""
 
     def __init__(self, port: int, new_app_url: str, take: Callable[[str], str]) -> None:
-        """Bind the port; 0 picks a free one. Raises `OSError`.
+        """Bind the port; 0 picks a free one. Raises `OSError`. The form leads to `new_app_url`.
 
         `take` gets the code, stores the keys and returns the URL for installing the App. It may
         raise `GitHubFailure` or `OSError`, and may then be called again with another code.
@@ -66,11 +66,11 @@ class SetupPage:
         return f"{self.url}created"
 
     def offer(self, manifest: Mapping[str, object]) -> None:
-        """Show the form for this manifest; before this call, the page responds with 404."""
+        """Show the form for this manifest; before this call, the path `/` responds with 404."""
         self._manifest = manifest
 
     def wait(self) -> None:
-        """Return when the App is created and its keys are stored."""
+        """Return when the App is created, its keys are stored and the browser is redirected."""
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:
