@@ -49,7 +49,7 @@ class Summary(Struct, kw_only=True):
 
 
 class Telling:
-    """Prints each event with the seconds since the start and the last event, and where to look."""
+    """Prints events with the seconds since the start and the event before, and where to look."""
 
     def __init__(self) -> None:
         self._begun = self._last = time.monotonic()
@@ -100,7 +100,8 @@ def play(
 ) -> Summary:
     """Run the demo once: from the label to a closed issue and a clean machine.
 
-    The bot is killed at up to `kills` random moments. Port 0 picks a free port. With `keep`,
+    `agent` and `model` are as on the command line; `tell` prints the steps. The bot is killed at
+    up to `kills` random moments. Port 0 picks a free port. With `keep`,
     everything keeps running until the person at the terminal presses Ctrl-C.
     """
     summary = Summary()
@@ -193,7 +194,7 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer) -> None:
 
 
 def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
-    """Yield each new status of the session with its reason, until it is released."""
+    """Yield each new status with its reason, until the workspace is removed after the merge."""
     last = ""
     while not too_long():
         row = bot.session(SESSION).get("session", {})

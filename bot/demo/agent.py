@@ -138,7 +138,7 @@ def messages() -> Iterator[str]:
 
 
 def _submitted(typed: bytes) -> int | None:
-    """Return the position of the Enter that submits; one inside a paste is part of the text."""
+    """Return where the Enter is that submits, which is in no paste; None: not pressed yet."""
     begin, over = typed.find(_PASTE), typed.find(_PASTED)
     enter = typed.find(b"\r")
     if begin != -1 and (enter == -1 or begin < enter):

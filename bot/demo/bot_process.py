@@ -116,10 +116,10 @@ class BotProcess:
         descriptors: int = 0,
         module: str = "bot.cli",
     ) -> None:
-        """Write the configuration; `name` is the stem of its files, unique within the folder.
+        """Write the configuration; `name` is the stem of the bot's files, unique in the folder.
 
-        `descriptors` is a hard limit on its open files; 0: the limit of this process. `module` is
-        the Python module of its command line.
+        `descriptors` is a hard limit on the bot's open files; 0: the limit of this process.
+        `module` is the Python module of the bot's command line.
         """
         self._module = module
         self.folder = folder
@@ -138,11 +138,11 @@ class BotProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """Whether the bot's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it without waiting until it is ready."""
+        """Start the bot without waiting until it is ready."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -172,33 +172,33 @@ class BotProcess:
         )
 
     def is_healthy(self, seconds: float = 5.0) -> bool:
-        """Whether its health route responds with status 200 within `seconds`."""
+        """Whether the bot's health route responds with status 200 within `seconds`."""
         with contextlib.suppress(httpx.TransportError):
             return httpx.get(f"{self.url}healthz", timeout=seconds).status_code == 200
         return False
 
     def wait(self, seconds: float) -> int | None:
-        """Wait up to `seconds` for its end; return its exit code, None if it still runs."""
+        """Wait up to `seconds` for the bot's end; return its exit code, None if not ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if self._process is not None:
                 return self._process.wait(seconds)
         return None
 
     def kill(self) -> None:
-        """Kill it with SIGKILL."""
+        """Kill the bot with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def abort(self) -> None:
-        """End it with SIGABRT; with PYTHONFAULTHANDLER set, it logs where its threads are."""
+        """End the bot with SIGABRT; with PYTHONFAULTHANDLER set, it logs where its threads are."""
         self._end(signal.SIGABRT)
 
     def stop(self) -> None:
-        """Stop it with SIGTERM."""
+        """Stop the bot with SIGTERM."""
         self._end(signal.SIGTERM)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Suspend it with SIGSTOP, and let it continue afterwards."""
+        """Suspend the bot with SIGSTOP, and let it continue afterwards."""
         if self._process is not None and self.alive:
             self._process.send_signal(signal.SIGSTOP)
         try:
@@ -208,7 +208,7 @@ class BotProcess:
                 self._process.send_signal(signal.SIGCONT)
 
     def session(self, id: str) -> dict[str, Any]:
-        """Return a session as its API shows it; empty if the bot does not return one."""
+        """Return a session as the bot's API shows it; empty if the bot does not return one."""
         try:
             answer = httpx.get(
                 f"{self.url}api/v1/sessions/{id}",
@@ -221,7 +221,7 @@ class BotProcess:
         return found
 
     def tail(self, lines: int = 30) -> str:
-        """Return the last `lines` lines of its log."""
+        """Return the last `lines` lines of the bot's log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def _end(self, number: int) -> None:

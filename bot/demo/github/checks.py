@@ -23,7 +23,7 @@ WORST_FIRST = (
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class CheckSuite(Thing):
-    """All runs of one App, and for GitHub Actions of one workflow, on one commit."""
+    """All check runs of one App on one commit; for GitHub Actions, those of one workflow."""
 
     repo: RepositoryBase
     app: App
@@ -55,7 +55,7 @@ class CheckSuite(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class CheckRun(Thing):
-    """One run of a check. An Actions job has a log; others have their output."""
+    """One run of a check. A job of GitHub Actions has a log; other runs have an output."""
 
     suite: CheckSuite
     name: str
@@ -87,7 +87,7 @@ class CheckRun(Thing):
 
     @locked
     def complete(self, conclusion: str, log: str = "") -> None:
-        """End the run with one of GitHub's conclusions: `success`, `failure`, `timed_out`, ..."""
+        """End the run with one of GitHub's conclusions, such as `success` or `timed_out`."""
         self.write_log(log)
         self.update(status="completed", conclusion=conclusion)
 

@@ -151,7 +151,7 @@ class Git:
     # -- reading
 
     def resolve(self, revision: str) -> str | None:
-        """Resolve a branch, tag or commit name to a commit."""
+        """Resolve a branch, tag or commit name to a commit; None if it names none."""
         found = self._call(
             ("rev-parse", "--quiet", "--verify", "--end-of-options", f"{revision}^{{commit}}")
         )
@@ -184,7 +184,7 @@ class Git:
         return int(self.run("rev-list", "--count", f"{base}..{head}"))
 
     def changed(self, old: str, new: str) -> dict[str, str]:
-        """Return paths that differ between two commits, with git's status letter (A, M, D, ...)."""
+        """Return paths that differ between two commits, with git's letter for each, such as M."""
         lines = self.run("diff", "--name-status", "--no-renames", old, new).splitlines()
         return {path: letter for letter, path in (line.split("\t", 1) for line in lines)}
 
@@ -221,7 +221,7 @@ class Git:
         by: Signature,
         parent: str | None,
     ) -> str:
-        """Commit files (None removes one) on top of `parent`, as a branch's new head."""
+        """Commit files (None removes one) on `parent` (None: no parent) as a branch's new head."""
         stream = [
             f"commit refs/heads/{branch}",
             "mark :1",

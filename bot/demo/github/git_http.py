@@ -77,7 +77,7 @@ def _backend(request: Request, repo: Repository, service: str) -> Answer:
 
 
 def _password(authorization: str) -> str | None:
-    """Return the token in a Basic header: as the password, or as the name before an empty one."""
+    """Return the token in a Basic header: the password, or else the name; None: no such header."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

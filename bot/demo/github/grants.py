@@ -75,6 +75,6 @@ def demand_route(request: Request, path: str) -> None:
 
 
 def may_have(token: Token, of: str, field: str) -> bool:
-    """Whether an App's token has all permissions that a GraphQL field needs."""
+    """Whether an App's token has all permissions that a field of the GraphQL type `of` needs."""
     change = of == "Mutation"
     return all(may(token, names, change=change) for names in _FIELDS.get((of, field), ()))

@@ -44,7 +44,7 @@ def not_found() -> Problem:
 
 
 def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Problem:
-    """Return a body with one invalid field."""
+    """Return the error that one field of a request's body is invalid."""
     error = {"resource": resource, "field": field, "code": code}
     if message:
         error["message"] = message
@@ -121,7 +121,7 @@ class Request:
         return self.repo_for("read")
 
     def repo_for(self, level: str) -> Repository:
-        """Return the path's repository, if the account has this permission in it."""
+        """Return the path's repository. Raises `Problem` if the account lacks this permission."""
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)
         if repo is None and name in self.world.moved:
@@ -161,7 +161,7 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """Return one page of a list; `under` is its member's name beside `total_count`."""
+        """Return one page of a list, in the member `under` beside `total_count`; empty: alone."""
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)
         number = self._positive("page", 1)

@@ -22,7 +22,7 @@ class Reaction(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class TimelineEvent(Thing):
-    """A timeline entry other than a comment: `labeled`, `renamed`, `closed`, ..."""
+    """A timeline entry other than a comment or review, such as `labeled` or `closed`."""
 
     event: str
     issue: "Issue"
@@ -191,7 +191,7 @@ class Issue(Thing):
 
     @locked
     def close(self, by: str, reason: str = "completed") -> None:
-        """Close it; `reason` is GitHub's: `completed`, `not_planned` or `duplicate`."""
+        """Close the issue; `reason` is GitHub's: `completed`, `not_planned` or `duplicate`."""
         if self.state == "closed":
             return
         self.set_closed(by, None if self.is_pull else reason)

@@ -37,7 +37,7 @@ class Pages:
     def __init__(
         self, world: Forge, person: str, reviewer: str, label: str, links: str = ""
     ) -> None:
-        """Serve the pages; each begins with `links`, as HTML."""
+        """Serve the pages; each begins with the HTML `links`. A button adds or removes `label`."""
         self._world = world
         self._person = person
         self._reviewer = reviewer

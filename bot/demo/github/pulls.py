@@ -130,7 +130,7 @@ class Pull(Proposal):
 
     @locked
     def update_branch(self, by: str) -> str:
-        """Merge the base into the head. Raises `merging.Refused` if there is nothing to merge."""
+        """Merge the base into the head. Raises `merging.Refused` if git cannot, or need not."""
         sha = merging.update_commit(self, by)
         branch = f"refs/heads/{self.head_branch}"
         if self.from_fork:
@@ -144,12 +144,12 @@ class Pull(Proposal):
 
     @locked
     def accept_merge(self, asked: merging.AcceptedMerge) -> None:
-        """Accept an asynchronous merge. It is carried out when its result is first requested."""
+        """Accept an asynchronous merge. The next request about it has it carried out."""
         self.accepted = asked
 
     @locked
     def carry_out(self, asked: merging.AcceptedMerge) -> None:
-        """Carry out an accepted merge at its head."""
+        """Carry out an accepted merge if its commit is still the head; note the result in it."""
         try:
             if asked.sha != self.head:
                 raise merging.Refused("Head branch was modified. Review and try the merge again.")
@@ -189,7 +189,7 @@ class Pull(Proposal):
 
     @locked
     def queue_puts_out(self, reason: str, by: str = "github-merge-queue[bot]") -> None:
-        """Remove it from the merge queue unmerged; reasons: `failed_checks`, `manual`, ..."""
+        """Remove the pull request from the queue unmerged; `reason`: such as `failed_checks`."""
         tried = self.queued
         self._leave_queue("dequeued", by)
         self.happened("removed_from_merge_queue", by, commit_id=tried, state_reason=reason)

@@ -96,7 +96,7 @@ class GitHubServer:
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
-        """Create an account with this token; `scopes` makes it a classic token."""
+        """Create an account with this token (empty: none); `scopes` makes it a classic token."""
         with self.world.lock:
             user = self.world.account(login)
             if token:
@@ -173,7 +173,7 @@ class GitHubServer:
         return list(self.traffic.seen)
 
     def count(self, method: str, path: str, operation: str = "") -> int:
-        """Count the successful requests whose path contains the pattern `path`."""
+        """Count successful requests that match the pattern `path` and contain `operation`."""
         return sum(
             seen.method == method
             and seen.status < 400
@@ -201,7 +201,7 @@ class GitHubServer:
         self._pages = Pages(self.world, person, reviewer, label, links)
 
     def on_head(self, callback: Callable[[Pull], None]) -> None:
-        """Call this in a separate thread whenever a pull request is opened or its head moves."""
+        """Call `callback` in another thread whenever a pull request opens or its head moves."""
         self._callbacks.append(callback)
 
     def _head_moved(self, pull: Thing) -> None:

@@ -49,7 +49,7 @@ _SECONDS_TO_ANSWER = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """A repository's webhook, or an App's, which covers every repository."""
+    """A repository's webhook, or an App's, for all repositories that have the App installed."""
 
     id: int
     repo: Repository | None = None

@@ -64,7 +64,7 @@ class _Owned(Protocol):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class App(Thing):
-    """A GitHub App; one that is `installed` is installed on every repository."""
+    """A GitHub App. If it is `installed`, `serves` says on which repositories."""
 
     slug: str
     owner: User
@@ -212,7 +212,7 @@ class World:
     def installation_token(
         self, app: App, installation: int, narrowed: dict[str, str] | None
     ) -> tuple[str, datetime]:
-        """Create an installation token."""
+        """Create a token with the permissions `narrowed` (None: the App's); also return its end."""
         secret = f"ghs_{self.identity('T')['node_id']}"
         until = self.now() + self.token_lasts
         self.tokens[secret] = Token(

@@ -29,7 +29,7 @@ _DO = re.compile(r"#do:[ \t]*([a-z]+)[ \t]*([^\n<]*)")
 
 
 class Turn(Struct, frozen=True):
-    """One message of a conversation; of a tool's result only that it exists."""
+    """One message of a conversation. A tool's result has no text here."""
 
     who: str  #: `system`, `user`, `assistant` or `tool`.
     text: str = ""

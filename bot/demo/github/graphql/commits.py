@@ -149,7 +149,7 @@ def _counts(states: Iterable[str]) -> list[Json]:
 
 
 def _status(repo: CheckedRepository, sha: str) -> Json | None:
-    """Return the commit statuses alone."""
+    """Return the combined state of a commit's statuses, without checks; None: it has none."""
     found = repo.checks.statuses_of(sha)
     states = {"failure" if status.state == "error" else status.state for status in found}
     return {"id": f"S_{sha}", "state": _worst(states), "contexts": found} if found else None

@@ -54,7 +54,7 @@ def lazy(value: Callable[[], Any]) -> Callable[..., Any]:
 
 
 def thing(kind: str, known: Thing) -> Json:
-    """Return the fields of every object."""
+    """Return the fields that all kinds of objects have."""
     return {
         "__typename": kind,
         "id": known.node_id,

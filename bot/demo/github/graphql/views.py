@@ -43,7 +43,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
 
 
 def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
-    """Resolve a field of a view."""
+    """Return a field's value in a view. Raises `QueryError` for an App that may not read it."""
     token = info.context.token
     if token and token.app and not may_have(token, info.parent_type.name, info.field_name):
         raise QueryError("FORBIDDEN", REFUSED)

@@ -15,7 +15,7 @@ _NOTHING = "0" * 40
 
 
 def author(signature: Signature, world: World) -> User | None:
-    """Return the account that a commit's address belongs to."""
+    """Return the account that a commit's email address belongs to; None: no account has it."""
     for known in world.users.values():
         if known.signature.email == signature.email:
             return known

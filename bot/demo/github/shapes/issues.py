@@ -9,7 +9,7 @@ from bot.demo.github.shapes.base import Json, time
 
 
 def issue(known: Issue) -> Json:
-    """Return an issue, and a pull request where GitHub treats it as one."""
+    """Return an issue, or a pull request where GitHub treats it as an issue."""
     repo, world = known.repo, known.world
     here = f"{base.api_of(repo)}/issues/{known.number}"
     body: Json = {
