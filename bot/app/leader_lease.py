@@ -57,7 +57,7 @@ class LeaderLease:
         self.lease.release(self._owner)
 
     def may_act(self) -> bool:
-        """Whether this bot holds the lease and is not stopping. Call it before outside effects."""
+        """Whether this bot holds the lease and is not stopping. Ask before an outside effect."""
         led = self._until is not None and self.clock() < self._until
         return led and not self.stopping.is_set()
 
@@ -91,7 +91,7 @@ class LeaderLease:
         return leader[1] if monotonic() - self._held[1] >= self.seconds else EARLIEST
 
     def _apply(self, epoch: int | None, until: datetime) -> None:
-        """Begin to act, continue, stand by or stop, by the epoch; None: another bot leads."""
+        """Begin to act, continue, stand by or stop; `epoch` None: another bot leads."""
         if self._epoch is None and epoch is None:
             self._stand_by()
         elif self._epoch is None and epoch is not None:

@@ -75,8 +75,8 @@ class Job(Struct, frozen=True):
 class _SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # It has no types.
     """Runs every job at once when the machine's clock has jumped, or the machine was suspended.
 
-    APScheduler schedules by the time of day: set back by an hour, it would stop for an hour; set
-    ahead by years, it would list all runs missed.
+    APScheduler schedules by the time of day: a clock set back by an hour would stop it for an
+    hour; with a clock set ahead by years, it would list all missed runs.
     """
 
     def __init__(self, **options: object) -> None:
