@@ -200,7 +200,7 @@ def _programs(output: OutputScan) -> CheckResult | None:
 def _network(
     project: str, own: ProjectSettings, refused: Refused, output: OutputScan
 ) -> CheckResult | None:
-    """Return the refused hosts, with the setting that allows them; None: none was refused."""
+    """Return the hosts that could not be reached, with remedies; None: there is none."""
     says, allowed = [], []
     for one, times in refused.items():
         says.append(refused_host(one.host, one.port, times, project, public=one.public))

@@ -55,7 +55,7 @@ def fail(says: str, remedy: str = "") -> CheckResult:
 def _with_client(
     check: Callable[[Installation, GitHub], CheckResult],
 ) -> Callable[[Installation], CheckResult | None]:
-    """Give a check a client. Without credentials it returns None: `github` reports that."""
+    """Give a check a client; it returns None without credentials, which `github` reports."""
 
     def run(installed: Installation) -> CheckResult | None:
         if no_credentials(installed.settings, installed.secrets):
