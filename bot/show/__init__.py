@@ -1,1 +1,1 @@
-"""Views of a session for people and programs: summaries, transcripts and terminals."""
+"""Views for pages, the API and commands: of sessions, agents, projects, costs and the bot."""

@@ -54,7 +54,7 @@ def pieces(text: str) -> list[Piece]:
 
 
 class _Style:
-    """The appearance of the text that follows, as the sequences before it set it."""
+    """The appearance of the next text, as set by the terminal sequences read so far."""
 
     def __init__(self) -> None:
         self._flags: set[str] = set()

@@ -67,7 +67,7 @@ class BoardFilter(Struct, frozen=True, kw_only=True):
 
     @property
     def chosen(self) -> bool:
-        """Whether the filter leaves out any session."""
+        """Whether a field other than the group, the order and the page is set."""
         return any((self.project, self.agent, self.status, self.person, self.search))
 
 
@@ -111,7 +111,7 @@ def card(session: Session, queued: QueuedSession | None = None) -> Card:
 
 
 def board(store: Store, filter: BoardFilter, caps: Caps) -> Board:
-    """Read the board; `caps` are the limits of concurrent sessions, which order the queue."""
+    """Read the board; `caps` are the limits on running sessions, for the order of the queue."""
     query = SessionQuery(
         project=filter.project,
         agent=filter.agent,

@@ -107,7 +107,7 @@ def costs(store: Store, projects: Mapping[str, ProjectSettings], filter: CostFil
 
 
 def usage_filter(projects: Mapping[str, ProjectSettings], filter: CostFilter) -> UsageFilter:
-    """Return the store's filter, which has repositories instead of projects."""
+    """Return a filter as the store's filter, which has repositories instead of projects."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,

@@ -23,7 +23,7 @@ def list_sessions(
 ) -> tuple[list[SessionSummary], str]:
     """Return a page of sessions and the cursor for the next page; empty: there are no more.
 
-    `caps` are the limits of concurrent sessions, which order the queue.
+    `caps` are the limits on running sessions, for the order of the queue.
     """
     page = store.session_list.page(query, WAITING)
     queued = {one.session: one for one in store.slots.queue(caps)}

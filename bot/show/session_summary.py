@@ -193,7 +193,7 @@ def summarize_pull(pull: Pull) -> PullSummary:
 
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
-    """Return the budgets of a session that have a limit; `budget` commands raise it."""
+    """Return a session's budgets that have a limit, which `budget` commands raise."""
     applied = apply_commands(facts, policy, now).facts
     limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(
