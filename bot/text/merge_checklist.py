@@ -1,4 +1,4 @@
-"""The lines of the merge checklist: what a merge needs, and who or what resolves it."""
+"""The lines of the merge checklist: what a merge needs, and who or what provides it."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -42,8 +42,8 @@ def merge_message(
 ) -> str:
     """Return the body of a merge commit's message; the lines `trailers` are its last paragraph.
 
-    The template may also use `{commits}`, the subjects of the commits as a list, and `{body}`, the
-    pull request's description without the bot's own lines.
+    Besides the names in `merge_title`, the template may use `{commits}`, the commits' subjects as
+    a list, and `{body}`, the pull request's description without the bot's own lines.
     """
     described = _HIDDEN.sub("", _OWN_LINES.sub("", body.replace("\r\n", "\n")))
     values = {

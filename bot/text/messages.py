@@ -61,7 +61,7 @@ def ready_behind(sha: str) -> str:
 
 
 def ready_behind_by_hand(sha: str, why: str = "") -> str:
-    """Return what `ready_behind` does, where only people merge; `why` is as in `ready_by_hand`."""
+    """Return that people can merge a pull request behind its base; `why`: see `ready_by_hand`."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Update it on GitHub or comment `/{NAME} update`. {_by_hand('Then merge it there', why)}"

@@ -39,7 +39,7 @@ def fit(text: str, most: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text as one line of at most 200 characters, which is safe outside a fence."""
+    """Return text as one line of at most 200 characters, for use outside a fence."""
     return " ".join(text.split())[:_MAX_LINE]
 
 

@@ -94,7 +94,7 @@ class Prompts:
 
 
 def _shown(values: Mapping[str, str], most: int) -> dict[str, str]:
-    """Return each value as people see it on GitHub, cut to `most` characters."""
+    """Return each value, Markdown as people see it on GitHub, cut to `most` characters."""
     return {
         name: fit(visible(text) if name in _MARKDOWN else text, most)
         for name, text in values.items()

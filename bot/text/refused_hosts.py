@@ -26,7 +26,7 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
 
 
 def network_line(network: tuple[str, ...], refused: Iterable[tuple[str, int]]) -> str:
-    """Return the setting `network` as TOML, extended by these hosts with their ports."""
+    """Return the setting `network` as TOML, extended by those hosts that have a domain name."""
     added = [_pattern(host, port) for host, port in refused if _NAME.fullmatch(host)]
     words = (f'"{word}"' for word in dict.fromkeys((*network, *added)))
     return f"network = [{', '.join(words)}]"
