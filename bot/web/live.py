@@ -10,7 +10,7 @@ PULSE_SECONDS = 15.0
 
 
 class Watchers:
-    """The open event streams of one server. Only thread-safe methods work off its event loop."""
+    """The open event streams of one server. On other threads, call only thread-safe methods."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
