@@ -48,7 +48,7 @@ class AppriseSender:
             raise NotSent(self._redact(why))
 
     def address(self) -> tuple[str, int] | None:
-        """Return the URL's host and port, to test them; None if it has none, as for clouds."""
+        """Return the host and port to test; None: the URL has none, as for a cloud service."""
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port
         return (host, port) if host and port else None
