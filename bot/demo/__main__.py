@@ -101,8 +101,8 @@ def play(
     """Run the demo once: from the label to a closed issue and a clean machine.
 
     `agent` and `model` are as on the command line; `tell` prints the steps. The bot is killed at
-    up to `kills` random moments. Port 0 picks a free port. With `keep`,
-    everything keeps running until the person at the terminal presses Ctrl-C.
+    up to `kills` random moments. Port 0 picks a free port. With `keep`, everything keeps running
+    until the person at the terminal presses Ctrl-C.
     """
     summary = Summary()
     begun = time.monotonic()

@@ -57,7 +57,7 @@ class Event:
 
 
 class Hosting(World):
-    """A world in which changes are published."""
+    """A world that publishes changes, as webhook events and to `head_moved`."""
 
     def __init__(self) -> None:
         super().__init__()

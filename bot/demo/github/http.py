@@ -161,7 +161,7 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """Return one page of a list, in the member `under` beside `total_count`; empty: alone."""
+        """Return a page of a list; `under` names it beside `total_count` (empty: only the list)."""
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)
         number = self._positive("page", 1)

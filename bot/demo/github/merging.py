@@ -98,7 +98,7 @@ def check(pull: Proposal, method: str) -> None:
 def merge_commit(
     pull: Proposal, by: str, method: str, title: str | None, message: str | None
 ) -> str:
-    """Return the commit the base branch moves to. Raises `git.Conflict`."""
+    """Return the base branch's new commit; no `title`: the default. Raises `git.Conflict`."""
     git, base = pull.repo.git, pull.base_tip
     person, committer = pull.world.account(by).signature, pull.world.web_flow.signature
     if method == "rebase":

@@ -130,7 +130,7 @@ class Pull(Proposal):
 
     @locked
     def update_branch(self, by: str) -> str:
-        """Merge the base into the head. Raises `merging.Refused` if git cannot, or need not."""
+        """Merge the base into the head. Raises `merging.Refused` if up to date or on conflict."""
         sha = merging.update_commit(self, by)
         branch = f"refs/heads/{self.head_branch}"
         if self.from_fork:
@@ -243,7 +243,7 @@ class Pull(Proposal):
     def base_pushed(self, by: str) -> None:
         """Mark the pull request as merged if the base contains its commits after a push.
 
-        GitHub closes a pull request whose base branch is deleted through its API.
+        Close it if its base branch was deleted, as GitHub does after a deletion by its API.
         """
         if self.state == "open" and self.base_branch not in self.repo.heads:
             self.close(by)

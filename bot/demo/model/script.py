@@ -6,10 +6,10 @@
     ask QUESTION        with its tool that asks people
     plan TEXT           with its tool that shows a plan
     tool NAME {json}    with any tool it has
-    say TEXT            words before the next of these, or in the end, where `Done.` is the default
-    think TEXT          a thought before the next of these
-    sleep SECONDS       wait before the response to the next of these
-    stall SECONDS       wait in the middle of the response to the next of these
+    say TEXT            words before the next tool use, or in the end, where `Done.` is the default
+    think TEXT          a thought before the next tool use
+    sleep SECONDS       wait before the response with the next tool use
+    stall SECONDS       wait in the middle of the response with the next tool use
     error STATUS [N]    respond with this HTTP status first, N times (default: 1)
     cut                 close the connection in the middle of a response, once
 
@@ -56,7 +56,7 @@ class Due(Struct, frozen=True, kw_only=True):
 
 
 def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
-    """Return the next step.
+    """Return the next step of a conversation.
 
     `at_once`: the program has no tools and takes all steps from one response.
     """
@@ -71,7 +71,7 @@ def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
 
 
 def steps(text: str) -> list[Step]:
-    """Parse the steps of a text; the last one ends the turn. Empty if it has no such line."""
+    """Parse the steps of a text; the last one ends the turn. Empty if it has no `#do:` line."""
     found: list[Step] = []
     step = Step()
     for verb, words in _DO.findall(text):

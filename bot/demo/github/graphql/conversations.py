@@ -66,7 +66,7 @@ def thing(kind: str, known: Thing) -> Json:
 
 
 def actor(known: User, asking: Request) -> Json:
-    """Return an account. GraphQL omits the suffix `[bot]` that an App's login has in REST."""
+    """Return an account's view. GraphQL omits the `[bot]` that an App's login has in REST."""
     return {
         **thing(known.type, known),
         "login": known.login.removesuffix("[bot]"),

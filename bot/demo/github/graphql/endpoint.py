@@ -41,7 +41,7 @@ class GraphQL:
         self._schema = _schema()
 
     def answer(self, request: Request) -> tuple[Answer, str]:
-        """Answer one request; also return the top-level fields of its document."""
+        """Answer one request; also return its operation, as `_named` does (empty: not read)."""
         headers = {
             "Content-Type": "application/json; charset=utf-8",
             "X-GitHub-Media-Type": "github.v4; format=json",

@@ -77,7 +77,7 @@ def _repositories(request: Request) -> Answer:
 
 
 def hook_routes(webhooks: Webhooks) -> list[Route]:
-    """Return the routes of the deliveries of an App's own webhook."""
+    """Return the routes of an App's own webhook: its address and its deliveries."""
 
     def deliveries(request: Request) -> Answer:
         app, query = _signed(request), request.query

@@ -29,7 +29,7 @@ def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
 
 
 def register(world: Forge, manifest: base.Json, owner: str) -> str:
-    """Create the App that a manifest describes; return the code that its keys are given out for."""
+    """Create the App that a manifest describes; return the code to exchange for its keys."""
     keys = key_pair()
     with world.lock:
         slug = re.sub(r"[^a-z0-9]+", "-", manifest["name"].lower()).strip("-")
@@ -58,7 +58,7 @@ def _install(webhooks: Webhooks, slug: str) -> Answer:
 
 
 def _conversion(request: Request) -> Answer:
-    """Return the keys of a new App, once."""
+    """Return the keys of a new App in exchange for its code, which works once."""
     try:
         app, pem = request.world.app_codes.pop(request.params["code"])
     except KeyError:

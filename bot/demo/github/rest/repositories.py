@@ -75,7 +75,7 @@ def _ruleset(request: Request) -> Answer:
 
 
 def hook_routes(webhooks: Webhooks) -> list[Route]:
-    """Return the routes of a hook's deliveries, which only an administrator may see."""
+    """Return the routes of webhooks and their deliveries, for administrators only."""
 
     def deliveries(request: Request) -> Answer:
         return request.page(reversed(_of_hook(request, webhooks)), delivery_item)
