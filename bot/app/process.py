@@ -51,7 +51,8 @@ def serve(
 
     On SIGHUP, `load` reads the configuration again, and the bot continues with the new one in the
     same process, while agents keep running. A refused configuration changes nothing. Without
-    `load`, or once the bot's terminal is closed, SIGHUP stops the bot.
+    `load`, or once the bot's terminal is closed, SIGHUP stops the bot. If running work does not
+    finish within 5 seconds, the process exits, also on SIGHUP.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
     `new_database`: whether an empty database may be created in a folder with files of sessions.

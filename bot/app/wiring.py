@@ -302,7 +302,6 @@ class Wiring:
         )
 
     def _wire_notify(self, secrets: Secrets) -> None:
-        """Build the notifiers."""
         settings, given = self.settings, secrets.notifiers
         self.senders = ThreadPoolExecutor(max(1, len(settings.notify)), thread_name_prefix="notify")
         self.notifications = Notifications(
