@@ -135,7 +135,7 @@ async def get_session(
 ) -> SessionDetail:
     """Show everything about a session, or wait for it.
 
-    With `wait`, the response comes when the session is merged or needs a person, when it has ended
+    With `wait`, the response comes when the session has reached this goal, when it has ended
     otherwise, or after `timeout` seconds, whichever is first: check `session.status`.
     """
     if wait is not None:
