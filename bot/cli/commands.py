@@ -1,6 +1,6 @@
 """Defines the commands that change sessions, the same as in comments on GitHub.
 
-Anyone who can write the database file may give them. The running bot applies them at once.
+Anyone who can write the database file may give them. The running bot applies them within a second.
 """
 
 from collections.abc import Callable, Mapping
