@@ -19,6 +19,7 @@ from config.tables import (
     NotifierSettings,
     Port,
     RetentionSettings,
+    Seconds,
     SettingsTable,
     TimingSettings,
     TracingSettings,
@@ -120,12 +121,16 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     sign_off: bool = False  #: Whether commits get a `Signed-off-by` trailer.
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
-    bootstrap: tuple[str, ...] = ()  #: Shell commands that prepare a new workspace.
-    test: tuple[str, ...] = ()  #: Shell commands that test the workspace, for `doctor --repo`.
-    profile: str = ""  #: A name in `profiles`; empty: none.
-    isolation: Isolation = ""  #: The stronger one of this and the agent type's applies.
-    #: The hosts that isolated agents may reach; "open": every public host. Ports other than
-    #: those of HTTP and HTTPS have to be named (`HOST:PORT`).
+    #: Shell commands that run once in a new workspace, before its first run.
+    setup: tuple[str, ...] = ()
+    teardown: tuple[str, ...] = ()  #: Those that run before a workspace is removed.
+    setup_seconds: Seconds = 900.0  #: Time limit of `setup`, and of `teardown`.
+    bootstrap: tuple[str, ...] = ()  #: Shell lines before the agent's program in every run.
+    test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
+    profile: str = ""  #: A name in `profiles`.
+    isolation: Isolation = ""
+    #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
+    #: HTTP and HTTPS have to be named.
     network: str | tuple[str, ...] = ()
     max_parallel: AtMost = 0  #: The most running sessions of the project; 0: no limit.
     #: Which agent gets a new session: the least busy one, the requester's last one, or the one

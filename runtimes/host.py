@@ -6,6 +6,7 @@ machine, a sandbox or another machine. `runtimes.local_host` is this machine.
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from runtimes.agents.base import NO_LIMITS, RunLimits
 from runtimes.base import RuntimeFailure, Seen
 from runtimes.isolation.base import IsolationSpec
 
-_NAME = re.compile(r"(?P<session>.+)_(r\d+|home)")
+_NAME = re.compile(r"(?P<session>.+)_(r\d+|home|(setup|teardown)\d+)")
 
 
 def run_name(session: str, run: int) -> str:
@@ -88,6 +89,53 @@ class StartSpec(Struct, frozen=True, kw_only=True):
     resume: str = ""  #: The agent's own ID of the conversation to resume; empty: none.
     limits: RunLimits = NO_LIMITS
     bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
+
+
+class WorkspaceStep(StrEnum):
+    """When the project's own commands run in a session's workspace."""
+
+    SETUP = "setup"  #: Once, before the first run in it.
+    TEARDOWN = "teardown"  #: Before it is removed.
+
+
+class StepState(StrEnum):
+    """The state of one attempt at a workspace step."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    EXPIRED = "expired"  #: It was ended at its time limit.
+    LOST = "lost"  #: It was ended with the session or the machine, or nobody knows how.
+
+
+class StepSpec(Struct, frozen=True, kw_only=True):
+    """The commands of a workspace step."""
+
+    lines: tuple[str, ...]  #: Of a shell; the first that fails ends the step.
+    isolation: IsolationSpec
+    seconds: float  #: The time limit.
+
+
+class StepRecord(Struct, frozen=True, kw_only=True):
+    """One attempt at a workspace step."""
+
+    session: str
+    step: WorkspaceStep
+    attempt: int  #: From 1, counted for each session.
+    began: datetime
+    state: StepState = StepState.RUNNING
+    ended: datetime | None = None
+    code: int | None = None  #: The exit code; None: it did not exit by itself.
+
+    @property
+    def name(self) -> str:
+        """Its name at its host: `widgets-12_setup1`."""
+        return f"{self.session}_{self.step}{self.attempt}"
+
+    @property
+    def output(self) -> str:
+        """The name of the recorded file with all that it printed."""
+        return f"{self.name}/output.log"
 
 
 class OpenDialog(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 FOLDER/sessions/SESSION_rN      a run: output, the supervisor's files
     inputs                      what its program only reads: prompt, settings
     spool                       what its program and its hooks write for the bot
+FOLDER/sessions/SESSION_setup1  an attempt at the project's `setup`, as a run; same for `teardown`
 FOLDER/sessions/SESSION_home    HOME of the session's programs
 FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
 """
@@ -15,6 +16,7 @@ from runtimes.base import Runtime
 from runtimes.isolation.base import Isolation
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
+from runtimes.local_steps import LocalSteps
 from runtimes.workspaces.worktree import Worktree
 
 _MEMORY = Path("/proc/meminfo")
@@ -32,6 +34,7 @@ class LocalHost:
         self.records = LocalRecords(adapters, folder)
         places = self._workspaces, folder / "sessions"
         self.runs = LocalRuns(runtime, adapters, self.records.run_files, *places)
+        self.steps = LocalSteps(runtime, adapters, self.records, folder)
 
     def workspace(
         self,

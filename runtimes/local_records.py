@@ -11,18 +11,30 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from runtimes.agents.base import RunFiles
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.databases import copy_database
 from runtimes.agents.shared.messages import Message, MessageReader
 from runtimes.files import make_folder, open_regular, read_text, replacing, walk
-from runtimes.host import Folder, FolderKind, HandoverTexts, RunRef, home_of, session_of
+from runtimes.host import (
+    Folder,
+    FolderKind,
+    HandoverTexts,
+    RunRef,
+    StepRecord,
+    WorkspaceStep,
+    home_of,
+    session_of,
+)
 from runtimes.workspaces.repositories import checkout_of, remove_tree
 
 log = logging.getLogger(__name__)
 
 _STEP_BYTES = 1024 * 1024
 _HANDOVER_CHARACTERS = 65_536
+_STEP_FILE = "step.json"  #: The record of an attempt at a workspace step, in its folder.
 _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
 #: How many conversations that are read page by page are kept open.
 _OPEN = 16
@@ -151,6 +163,23 @@ class LocalRecords:
         make_folder(files.home.parent)
         files.home.mkdir(mode=0o700)
         self._adapters[run.agent_type].adopt(files, conversation)
+
+    def attempts(self, session: str, step: WorkspaceStep) -> Sequence[StepRecord]:
+        """The attempts at a workspace step whose folders are kept, oldest first."""
+        found, name = [], re.compile(rf"{session}_{step}[0-9]+")
+        for folder in filter(name.fullmatch, _folders_in(self._sessions)):
+            with suppress(msgspec.DecodeError):
+                text = read_text(self._sessions / folder / _STEP_FILE)
+                found.append(msgspec.json.decode(text, type=StepRecord))
+        return sorted(found, key=lambda one: one.attempt)
+
+    def last_attempts(self, session: str) -> Sequence[StepRecord]:
+        """The last attempt at each workspace step that was begun."""
+        return [one for step in WorkspaceStep for one in self.attempts(session, step)[-1:]]
+
+    def step_file(self, record: StepRecord) -> Path:
+        """Where the record of an attempt is kept."""
+        return self._sessions / record.name / _STEP_FILE
 
     def folders(self) -> Sequence[Folder]:
         """Return all folders kept for sessions, also for sessions that the bot does not know."""

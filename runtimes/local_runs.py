@@ -155,7 +155,7 @@ class LocalRuns:
         command = adapter.prepare(files, spec.prompt, spec.resume, spec.limits)
         hidden = [self.workspaces.parent]
         self._kinds[spec.isolation.kind] = True
-        self.runtime.start(launch_of(run, files, adapter.command, command, spec, hidden))
+        self.runtime.start(launch_of(run.name, files, adapter.command, command, spec, hidden))
         return command.native_id
 
     def send(self, run: RunRef, text: str, key: str) -> None:
@@ -297,21 +297,21 @@ def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
 
 
 def launch_of(
-    run: RunRef,
+    name: str,
     files: RunFiles,
     program: Sequence[str],
     command: LaunchSpec,
     spec: StartSpec,
     hidden: Sequence[Path],
 ) -> Launch:
-    """Return the launch of a run's command in its sandbox; the project's setup lines run first.
+    """Return the launch of a command with this name, isolated, after its project's `bootstrap`.
 
     The sandbox shows the files that `program`, the adapter's command, needs; see `program_files`
     for `hidden`. No path comes from a file that an agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
     env = {**spec.isolation.env, **command.env}
-    launch = Launch(name=run.name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
+    launch = Launch(name=name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
     path = env.get("PATH") or os.environ.get("PATH", os.defpath)
     programs = (*program_files(program, path, hidden=hidden), *command.reads)
     own = [files.workspace, files.repository, files.home, files.outputs]
@@ -327,7 +327,7 @@ def launch_of(
 
 
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs the project's setup lines before the agent's command.
+    """Return a command that runs the project's `bootstrap` lines before the agent's command.
 
     If a line fails, the output says so: otherwise people would see only its exit code, which looks
     like the agent's.

@@ -123,7 +123,7 @@ class LocalSandbox:
             bootstrap=(*first, *spec.bootstrap, *last),
             isolation=replace(isolation, readable=(*isolation.readable, *self._lent)),
         )
-        launch = launch_of(_RUN, files, program, LaunchSpec(argv=argv, env=env), spec, hidden)
+        launch = launch_of(_RUN.name, files, program, LaunchSpec(argv=argv, env=env), spec, hidden)
         term, path = os.environ.get("TERM", "dumb"), os.environ.get("PATH", os.defpath)
         supervised.prepare(launch, {"PATH": path, "LANG": "C.UTF-8", "TERM": term, **launch.env})
         began, expired = time.time(), False

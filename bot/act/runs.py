@@ -9,18 +9,14 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
+from bot.act.run_isolation import isolation_spec
+from bot.act.workspace_steps import WorkspaceSteps, cancel
 from bot.archive.archiver import Archive
 from bot.github.client import GitHub
 from bot.model_proxy.endpoints import ModelEndpoints, ModelUnavailable
 from bot.store import FactsReader, Observation, Session
 from bot.system.clock import Clock
-from bot.system.isolation import (
-    NotIsolated,
-    container_of,
-    isolation_of,
-    limits_of,
-    readable,
-)
+from bot.system.isolation import NotIsolated
 from bot.system.locations import Locations
 from bot.system.profiles import NotEnforced, limits_of_profiles
 from bot.text import messages
@@ -32,8 +28,8 @@ from lifecycle.model.facts import Agent, Issue, Work
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Activity, Probe, Reason
 from runtimes.agents.base import RunLimits
-from runtimes.host import StartSpec, home_of, run_name
-from runtimes.isolation.base import NOT_ISOLATED, PROXY_PORT, IsolationSpec
+from runtimes.host import StartSpec, WorkspaceStep, home_of, run_name
+from runtimes.isolation.base import PROXY_PORT
 from runtimes.workspaces.changes import WorkspaceChanges
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
@@ -103,6 +99,9 @@ class AgentRuns:
         else:
             base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
             if base is not None and check() is None:
+                cancel(self.locations, session, WorkspaceStep.TEARDOWN)
+                if later := self._steps.set_up(session, start.run):
+                    return later
                 tip = mirror.head_of(base_branch) or base
                 if workspace.made_at != tip:  # Its files are not those of that commit.
                     held = hold_files(mirror, workspace, tip, steering, before)
@@ -112,7 +111,12 @@ class AgentRuns:
             return RetryLater("its workspace could not be made: this bot may no longer act")
         self.archive.put_back(session.id)
         try:
-            isolation = self._isolation(session, start.run)
+            isolation = isolation_spec(
+                self.settings,
+                self.locations,
+                session,
+                lambda: self.models.proxy_variables(session, start.run, PROXY_PORT),
+            )
             spec = StartSpec(
                 isolation=isolation,
                 prompt=self._first_message(session, start, workspace, base_branch, base, held),
@@ -145,16 +149,27 @@ class AgentRuns:
     def stop(self, session: Session, run: int) -> Completed:
         """End the agent's program and all processes that it started; the workspace stays."""
         end_programs(self.locations, self.archive, session, run)
+        cancel(self.locations, session, WorkspaceStep.SETUP)
         return Completed(
             observed=Observation(session=session.id, run=run, agent=_stopped(session.agent))
         )
 
-    def release(self, session: Session, run: int) -> Completed:
-        """End the program, preserve unpushed work in the mirror, and remove the workspace."""
-        kept = release(self.locations, self.archive, session, run)
+    def release(self, session: Session, run: int) -> Completed | RetryLater:
+        """End the program, tear the workspace down, keep what would be lost, and remove it."""
+        workspace = self.locations.workspace_of(session)
+        completed, failed = workspace.completed, ""
+        end_programs(self.locations, self.archive, session, run)
+        if workspace.completed == completed:
+            cancel(self.locations, session, WorkspaceStep.SETUP)
+            ended = self._steps.tear_down(session, run)
+            if isinstance(ended, RetryLater):
+                return ended
+            failed = ended
+        kept = _removed(self.locations, self.archive, session, run, completed)
         agent, work = _stopped(session.agent), replace(session.work, path="")
         seen = Observation(session=session.id, run=run, agent=agent, work=work)
-        return Completed(result=f"kept {kept}" if kept else "", observed=seen)
+        result = "; ".join(filter(None, (kept and f"kept {kept}", failed)))
+        return Completed(result=result, observed=seen)
 
     def _limits(self, session: Session, mode: str) -> RunLimits:
         """Return what the run may use. `mode`: its permission mode; empty: that of the agent type.
@@ -165,22 +180,9 @@ class AgentRuns:
         tools, adapter = self.agents.tools(session.agent_name), self.locations.adapters[kind]
         return limits_of_profiles(self.settings, project, kind, tools, adapter, mode)
 
-    def _isolation(self, session: Session, run: int) -> IsolationSpec:
-        """Return how the run is isolated. Raises `NotIsolated` if it must be and cannot be."""
-        kind = isolation_of(self.settings, session.project, session.agent_type)
-        if kind == NOT_ISOLATED.kind:
-            return NOT_ISOLATED
-        proxy = self.locations.paths.proxy_socket.parent
-        proxy.mkdir(mode=0o700, exist_ok=True)
-        mirror = self.locations.mirror(session.project).path
-        return IsolationSpec(
-            kind=kind,
-            readable=(mirror, *readable(self.settings)),
-            proxy=proxy,
-            limits=limits_of(self.settings),
-            container=container_of(self.settings),
-            env=self.models.proxy_variables(session, run, PROXY_PORT),
-        )
+    @property
+    def _steps(self) -> WorkspaceSteps:
+        return WorkspaceSteps(self.locations, self.models, self.settings, self.clock)
 
     def _first_message(
         self,
@@ -253,9 +255,19 @@ def release(locations: Locations, archive: Archive, session: Session, run: int) 
     Every step is safe to repeat. A workspace that another bot made meanwhile, after a restore,
     stays. Returns the commit that holds what was preserved; None: nothing would have been lost.
     """
-    workspace = locations.workspace_of(session)
-    completed = workspace.completed
+    completed = locations.workspace_of(session).completed
     end_programs(locations, archive, session, run)
+    return _removed(locations, archive, session, run, completed)
+
+
+def _removed(
+    locations: Locations, archive: Archive, session: Session, run: int, completed: int
+) -> str | None:
+    """Remove what a session without programs has, as `release` does."""
+    workspace = locations.workspace_of(session)
+    if workspace.completed == completed:
+        for step in WorkspaceStep:
+            cancel(locations, session, step)
     kept = locations.mirror(session.project).preserve(workspace, run)
     if workspace.remove(completed):
         archive.pack(session.id)

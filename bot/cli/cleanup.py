@@ -29,8 +29,8 @@ _LEASE_SECONDS = 900.0
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Yield the retention of the server's data folder.
 
-    With `writing`, if no bot is running, this process takes the lease, so that no bot acts
-    meanwhile, and releases workspaces itself.
+    If no bot is running, this process takes the lease, so that none starts meanwhile, and releases
+    workspaces itself, except those of projects with `teardown` commands.
     """
     with context.store(settings, redact if writing else None) as store:
         paths, base = Paths(settings.data), settings.github.git_base
@@ -43,8 +43,12 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
         def give_back(tenant: ResourceOwner) -> None:
             session = store.sessions.get(tenant.id)
-            if session is not None:
-                release(locations, archive, session, session.run)
+            if session is None:
+                return
+            if settings.projects[session.project].teardown:  # Needs the bot's proxy.
+                store.sessions.wake(tenant.id)
+                return
+            release(locations, archive, session, session.run)
 
         owner = f"{this_process()}:cleanup"
         leads = writing and store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None

@@ -172,9 +172,9 @@ def _steps(
         yield "set-up", failure
         yield "tests", warn("not run, because the set-up failed")
         return
-    count = len(own.bootstrap)
+    count = len((*own.setup, *own.bootstrap))
     done = f"{count} command{'s' * (count != 1)}, {end.setup_seconds:.0f} s"
-    yield "set-up", ok(done if own.bootstrap else "no `bootstrap` commands")
+    yield "set-up", ok(done if count else "no `setup` or `bootstrap` commands")
     if not own.test:
         yield "tests", ok(f"none: to run some, set `test` in [projects.{project}]")
     elif end.code:

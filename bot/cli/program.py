@@ -259,7 +259,7 @@ def doctor(
         typer.Option(
             "--repo",
             metavar="OWNER/NAME",
-            help="Instead, try a repository's `bootstrap` and `test` commands in a sandbox.",
+            help="Instead, try a repository's set-up and `test` commands in a sandbox.",
         ),
     ] = "",
     patience: Annotated[

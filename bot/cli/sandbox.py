@@ -123,7 +123,8 @@ def sandbox(
             limits=limits_of(settings),
             env=env,
         )
-        yield made, StartSpec(prompt="", isolation=isolation, bootstrap=own.bootstrap), refused
+        lines = (*own.setup, *own.bootstrap)
+        yield made, StartSpec(prompt="", isolation=isolation, bootstrap=lines), refused
 
 
 def _make_workspace(

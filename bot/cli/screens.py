@@ -17,6 +17,7 @@ from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntr
 from bot.system.clock import utc_now
 from bot.text.history import describe_action, describe_event
 from bot.text.page_text import sentence
+from bot.text.workspace_steps import step_words
 from lifecycle.decide import Decision
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.judge.reasons import advice_on
@@ -25,6 +26,7 @@ from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Blocker, CheckState, Status
 from lifecycle.model.text import plain
 from lifecycle.read.budgets import cost
+from runtimes.host import StepRecord
 from runtimes.workspaces.mirror import Preserved
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
@@ -99,6 +101,7 @@ def session(
     outbox: Sequence[OutboxEntry],
     budgets: Sequence[BudgetUsage],
     refused: Sequence[RefusedConnection],
+    steps: Sequence[StepRecord],
     place: str = "",
 ) -> RenderableType:
     """Return the screen about one session; `place`: its queue position, empty: not queued."""
@@ -120,6 +123,7 @@ def session(
     for pull in session.pulls:
         add(rows, "pull", _pull(pull), pull.url)
     _add_network(rows, refused)
+    _add_steps(rows, steps)
     for key, value in session.metadata.items():
         add(rows, key, value)
     _add_actions(rows, facts, phrases)
@@ -147,6 +151,7 @@ def explanation(
     policy: Policy,
     budgets: Sequence[BudgetUsage],
     refused: Sequence[RefusedConnection],
+    steps: Sequence[StepRecord],
 ) -> RenderableType:
     """Return the screen of a session's facts, the resulting status and the next actions."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
@@ -161,6 +166,7 @@ def explanation(
     for pull in facts.pulls:
         add(rows, "pull", _pull(pull))
     _add_network(rows, refused)
+    _add_steps(rows, steps)
     if facts.done:
         last = str(max(facts.done, key=lambda key: facts.done[key].at))
         add(rows, "done", f"{len(facts.done)} actions, last: {phrases.get(last, last)}")
@@ -256,6 +262,12 @@ def _add_standing(rows: Table, facts: Facts) -> None:
 def _add_network(rows: Table, refused: Sequence[RefusedConnection]) -> None:
     if refused:
         add(rows, "network", *(one.says for one in refused))
+
+
+def _add_steps(rows: Table, steps: Sequence[StepRecord]) -> None:
+    for one in steps:
+        log = f"mergewright logs {one.session} --step {one.step}"
+        add(rows, str(one.step), sentence(step_words(one)), f"output: {log}")
 
 
 def add(rows: Table, name: str, *lines: str) -> None:

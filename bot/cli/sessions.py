@@ -97,6 +97,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
     from bot.show.session_summary import budget_usage, refused_connections
     from bot.system.clock import utc_now
     from bot.system.locations import Paths
+    from runtimes.local_records import LocalRecords
     from runtimes.workspaces.git import GitFailure
     from runtimes.workspaces.mirror import Mirror
 
@@ -117,9 +118,16 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
         print(f"mergewright: cannot list preserved work: {failure}", file=sys.stderr)
     known = {"session": session, "facts": facts, "history": history, "place": queued}
     position = tables.queue_position(queued) if queued else ""
-    screen = screens.session(session, facts, history, outbox, budgets, refused, position)
+    steps = LocalRecords({}, Paths(settings.data).host).last_attempts(session.id)
+    screen = screens.session(session, facts, history, outbox, budgets, refused, steps, position)
     screens.report(
-        {**known, "budgets": budgets, "refused": refused, "preserved": preserved},
+        {
+            **known,
+            "budgets": budgets,
+            "refused": refused,
+            "steps": steps,
+            "preserved": preserved,
+        },
         Group(screen, *screens.preserved(preserved, mirror)),
         as_json=as_json,
     )
@@ -148,8 +156,11 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     from bot.cli import context, screens
     from bot.show.session_detail import explain
     from bot.system.clock import utc_now
+    from bot.system.locations import Paths
+    from runtimes.local_records import LocalRecords
 
     settings = context.settings(config)
+    steps = LocalRecords({}, Paths(settings.data).host).last_attempts(session_id)
     with context.store(settings) as store:
         session = context.session(store, session_id)
         outbox = store.outbox.of(session.id)
@@ -158,7 +169,7 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     screens.report(
         found,
         screens.explanation(
-            found.facts, found.decision, outbox, policy, found.budgets, found.refused
+            *(found.facts, found.decision, outbox, policy, found.budgets, found.refused, steps)
         ),
         as_json=as_json,
     )
@@ -221,16 +232,20 @@ def logs(
     ] = False,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="Number of lines.")] = 200,
     run: Run = None,
+    step: Annotated[
+        Literal["", "setup", "teardown"],
+        typer.Option(help="Of the project's commands in the workspace, instead of the agent."),
+    ] = "",
     ansi: Annotated[
         bool, typer.Option("--ansi", help="Do not remove terminal escape sequences.")
     ] = False,
 ) -> None:
-    """Print the output of a session's agent."""
+    """Print the output of a session's agent, or of its project's own commands."""
     from functools import partial
 
     from bot.cli import context, output
     from bot.system.locations import Paths
-    from runtimes.host import output_of
+    from runtimes.host import WorkspaceStep, output_of
     from runtimes.local_records import LocalRecords
 
     settings, redact = context.redacting(config)
@@ -238,10 +253,14 @@ def logs(
         session = context.session(store, session_id)
     number = run or session.run
     records, name = LocalRecords({}, Paths(settings.data).host), output_of(session.id, number)
+    where = f"in run {number}"
+    if step:
+        attempts, where = records.attempts(session.id, WorkspaceStep(step)), f"of a {step}"
+        name = attempts[-1].output if attempts else f"{session.id}_{step}0/output.log"
     try:
         records.size(session.id, name)
     except FileNotFoundError:
-        raise CliError(f"{session.id} has no output in run {number}", PROBLEM) from None
+        raise CliError(f"{session.id} has no output {where}", PROBLEM) from None
     read = partial(records.read, session.id, name)
     output.log(read, lines, redact, follow=follow, ansi=ansi)
 

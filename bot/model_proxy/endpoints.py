@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -26,7 +27,8 @@ from runtimes.isolation.base import PROXY_PORT
 
 _log = logging.getLogger(__name__)
 
-_RUN_TOKEN = re.compile(r"(?P<session>[a-z0-9-]+)_r(?P<run>[0-9]{1,9})\.[\w-]+")
+#: The token of a run, or of the project's own commands in the session's workspace.
+_RUN_TOKEN = re.compile(r"(?P<session>[a-z0-9-]+)_(?:r(?P<run>[0-9]{1,9})|steps)\.[\w-]+")
 
 
 class ModelUnavailable(Exception):
@@ -76,46 +78,52 @@ class ModelEndpoints(Struct, kw_only=True):
         """
         return proxy_variables(self._run_token(session, run), port)
 
-    def of_token(self, token: str) -> Endpoint:
-        """Return the endpoint and key for a run token.
+    def step_variables(self, session: Session, port: int) -> dict[str, str]:
+        """Return those for the project's own commands in the session's workspace. Idempotent.
 
-        Raises `ModelUnavailable` if it is invalid, its run has ended, or the budget is exhausted.
+        With this token they reach hosts but no model. It is valid until its file is deleted.
         """
-        session = self._session_of(token)
+        return proxy_variables(_token(self.paths.step_token(session.id)), port)
+
+    def of_token(self, token: str) -> Endpoint:
+        """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
+        session, run = self._session_of(token)
+        if run is None:
+            raise ModelUnavailable("the commands of a project get no model")
         if session.reason == Reason.BUDGET_EXHAUSTED:
             why = f"the budget of {session.id} is exhausted: {session.because}"
             raise ModelUnavailable(why, HTTPStatus.PAYMENT_REQUIRED)
         return self._real(session)
 
     def network_of(self, token: str) -> RunNetwork:
-        """Return the hosts that the run with this token may reach. Raises `ModelUnavailable`."""
-        session = self._session_of(token)
+        """Return what the run with this token may reach. Raises `ModelUnavailable`."""
+        session, _ = self._session_of(token)
         project = self.settings.projects.get(session.project)
         return RunNetwork(session=session.id, allowed=project.network if project else ())
 
     def _run_token(self, session: Session, run: int) -> str:
-        file = self.paths.run_token(session.id, run)
-        if not read_text(file):
-            write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
-        return read_text(file)
+        return _token(self.paths.run_token(session.id, run))
 
-    def _session_of(self, token: str) -> Session:
+    def _session_of(self, token: str) -> tuple[Session, int | None]:
+        """The session and run of a valid token; no run: it is that of a project's commands."""
         parts = _RUN_TOKEN.fullmatch(token)
         session = self.store.sessions.get(parts["session"]) if parts else None
         if parts is None or session is None:
             raise ModelUnavailable("invalid run token")
-        run = int(parts["run"])
-        expected = read_text(self.paths.run_token(session.id, run))
+        run = int(parts["run"]) if parts["run"] else None
+        paths, name = self.paths, session.id
+        file = paths.step_token(name) if run is None else paths.run_token(name, run)
+        expected = read_text(file)
         if not hmac.compare_digest(expected.encode(), token.encode()):
             raise ModelUnavailable("invalid run token")
         ended = session.agent.run == run and session.activity is Activity.EXITED
-        if session.run != run or ended:
+        if run is not None and (session.run != run or ended):
             raise ModelUnavailable(f"run {run} of {session.id} has ended")
-        return session
+        return session, run
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
-        """Record the usage of a response; the run may have ended since its request."""
-        if (parts := _RUN_TOKEN.fullmatch(token)) is None:
+        """Record the usage of a response whose run token was valid when it was sent."""
+        if (parts := _RUN_TOKEN.fullmatch(token)) is None or not parts["run"]:
             return
         session, run = parts["session"], int(parts["run"])
         try:
@@ -127,6 +135,13 @@ class ModelEndpoints(Struct, kw_only=True):
         program = self.programs[session.agent_type]
         whose = (session.agent_type, session.agent_name, session.project)
         return real_endpoint(self.settings, self.keys, program, *whose)
+
+
+def _token(file: Path) -> str:
+    """The token in a file, which is made if there is none."""
+    if not read_text(file):
+        write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
+    return read_text(file)
 
 
 def real_endpoint(

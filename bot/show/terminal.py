@@ -3,7 +3,7 @@
 import logging
 import shlex
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 from msgspec import Struct
@@ -15,9 +15,10 @@ from bot.show.transcripts import NoTranscript, Transcript, Transcripts
 from bot.store import Session, Store
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
+from bot.text.workspace_steps import step_words
 from runtimes.agents.shared.messages import Message
 from runtimes.base import RuntimeFailure
-from runtimes.host import Resources, output_of, run_name
+from runtimes.host import Resources, StepRecord, StepState, output_of, run_name
 from runtimes.workspaces.changes import Patch, patch_between
 from runtimes.workspaces.git import GitFailure, git
 
@@ -25,6 +26,16 @@ _log = logging.getLogger(__name__)
 
 #: The most bytes of a patch that are shown.
 _PATCH_BYTES = 400_000
+_STEP_LINES = 1_000  #: So many lines that a step printed are shown, the last ones.
+
+
+class StepLog(Struct, frozen=True, kw_only=True):
+    """An attempt at the project's own commands in a workspace, and the end of its output."""
+
+    step: str  #: `setup` or `teardown`.
+    says: str
+    failed: bool
+    log: str
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
@@ -44,7 +55,9 @@ class Terminal(Struct, frozen=True, kw_only=True):
     last: Callable[[str, int, int], tuple[int, list[Message]]]
     #: What its terminal shows, with the sequences of colours; empty: there is no terminal.
     screen: Callable[[str], str]
-    changes: Callable[[str], BranchDiff]  #: The changes of its branch. Raises `NoChanges`.
+    changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
+    #: The last attempts at the project's own commands in its workspace, with their output.
+    steps: Callable[[str], list[StepLog]]
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
@@ -115,6 +128,10 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         base, head, patch = _patch(session, locations)
         return branch_diff(base, head, Patch(redact(patch.text), patch.complete))
 
+    def steps(id: str) -> list[StepLog]:
+        found = locations.host.records.last_attempts(id)
+        return [_step_log(one, locations, redact) for one in found]
+
     return Terminal(
         attach=attach,
         log=output,
@@ -124,7 +141,19 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         last=last,
         screen=screen,
         changes=changes,
+        steps=steps,
     )
+
+
+def _step_log(record: StepRecord, locations: Locations, redact: Redaction) -> StepLog:
+    records, lines = locations.host.records, tuple[str, ...]()
+    read = partial(records.read, record.session, record.output)
+    with suppress(OSError):  # It has printed nothing yet, or its output has expired.
+        size = records.size(record.session, record.output)
+        lines = log_page(read, size, None, _STEP_LINES, redact, ended=True).lines
+    failed = record.state in (StepState.FAILED, StepState.EXPIRED)
+    words, log = step_words(record), "\n".join(lines)
+    return StepLog(step=str(record.step), says=words, failed=failed, log=log)
 
 
 def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:

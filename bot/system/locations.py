@@ -90,6 +90,10 @@ class Paths(Struct, frozen=True):
         """Return the file with a run's token, which is deleted when the bot ends the run."""
         return self.data / "run-tokens" / run_name(session, run)
 
+    def step_token(self, session: str) -> Path:
+        """The token of a project's own commands in a workspace, which is good for no model."""
+        return self.data / "run-tokens" / f"{session}_steps"
+
 
 class _Named(Protocol):
     """The fields of a session that identify its runs and its workspace."""

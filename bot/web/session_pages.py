@@ -26,6 +26,7 @@ TABS: Final = (
     ("transcript", "Conversation"),
     ("changes", "Changes"),
     ("checks", "Checks"),
+    ("setup", "Set-up"),
     ("cost", "Cost"),
     ("facts", "Facts"),
 )
@@ -115,6 +116,10 @@ def session_routes(views: Views, access: Access) -> Router:
     def checks(request: _Request, id: FromPath[str]) -> str:
         return shown(request, id, "checks", pulls=views.check_reports(id))
 
+    @page("/sessions/{id:str}/setup")
+    def setup(request: _Request, id: FromPath[str]) -> str:
+        return shown(request, id, "setup", steps=views.steps(id))
+
     @page("/sessions/{id:str}/cost")
     def cost(request: _Request, id: FromPath[str]) -> str:
         detail = views.detail(id)
@@ -127,6 +132,5 @@ def session_routes(views: Views, access: Access) -> Router:
         found = explained(views.explain(id))
         return shown(request, id, "facts", detail=views.detail(id), explained=found, due=due)
 
-    return Router(
-        "/", route_handlers=[timeline, terminal, screen, transcript, changes, checks, cost, facts]
-    )
+    tabs = [timeline, terminal, transcript, changes, checks, setup, cost, facts]
+    return Router("/", route_handlers=[screen, *tabs])

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.intake.commands import InvalidArgument
 from bot.intake.inbox import Inbox
@@ -43,7 +44,7 @@ from bot.show.session_summary import (
     refused_connections,
     summarize,
 )
-from bot.show.terminal import Terminal
+from bot.show.terminal import StepLog, Terminal
 from bot.show.timeline import TimelineEntry, timeline
 from bot.show.transcripts import NoTranscript
 from bot.store import (
@@ -183,6 +184,12 @@ class Views:
             return self._terminal.changes(id)
         except NoChanges as problem:
             return str(problem)
+
+    def steps(self, id: str) -> list[StepLog]:
+        """Return the project's own commands in a session's workspace, or raise 404."""
+        self.session(id)
+        logs = self._terminal.steps(id)
+        return [replace(one, log=page_text.block(one.log)) for one in logs]
 
     def check_reports(self, id: str) -> list[PullReport]:
         """Return the checks of a session's pull requests, the newest first, or raise 404."""

@@ -46,6 +46,12 @@ ADVICE: Final[Mapping[str, Advice]] = {
         _WARNING,
         again="start",
     ),
+    Reason.SETUP_FAILED: Advice(
+        "Read the output of the set-up (the tab Set-up, or `mergewright logs SESSION --step "
+        "setup`), fix `setup` of the project or what it needs, then write `/mergewright start`.",
+        _WARNING,
+        again="start",
+    ),
     Reason.BRANCH_GONE: Advice(
         "Push the branch to GitHub again and write `/mergewright start`, or open a new issue.",
         _WARNING,

@@ -117,6 +117,7 @@ class Reason(StrEnum):
 
     PROVIDER_EXIT = "provider_exit"
     SPAWN_FAILED = "spawn_failed"
+    SETUP_FAILED = "setup_failed"
     BRANCH_GONE = "branch_gone"
     AUTH_FAILED = "auth_failed"
     USAGE_LIMIT = "usage_limit"

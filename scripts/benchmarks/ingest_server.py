@@ -43,6 +43,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
             last=lambda *_: (0, []),
             screen=lambda _: "",
             changes=lambda _: BranchDiff(base="", head="", files=(), complete=True),
+            steps=lambda _: [],
         ),
     )
     server = HttpServer(app, "127.0.0.1", port)

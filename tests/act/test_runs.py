@@ -49,6 +49,7 @@ def test_a_released_worktree_is_restored_from_its_preserved_work(site: Site) -> 
     head = site.commits("a")
     (site.workspace.path / "b").write_text("not committed")
     kept = site.agents.release(site.session, 1)
+    assert isinstance(kept, Completed)
     assert kept.result.startswith("kept ")
     assert not site.workspace.place.exists()
     site.starts(run=2)

@@ -11,6 +11,7 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import respx
 
@@ -22,6 +23,8 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Check, Ended, Issue, Pull, Work
 from lifecycle.model.status import Activity, CheckState, Probe, Reason, Status
+from runtimes.host import StepRecord, StepState, WorkspaceStep
+from runtimes.local_records import LocalRecords
 from tests.cli.results import Result
 from tests.cli.sandboxes import SandboxedProject
 from tests.runtimes.stages import needs
@@ -154,6 +157,24 @@ class Deployment:
         path = folder / "output.log"
         path.write_bytes(text.encode())
         return path
+
+    def has_run_setup(self, session: str, code: int, printed: str) -> None:
+        """Record a set-up of the session's workspace that has ended."""
+        ended = self.now + timedelta(seconds=12)
+        state = StepState.FAILED if code else StepState.DONE
+        record = StepRecord(
+            session=session,
+            step=WorkspaceStep.SETUP,
+            attempt=1,
+            began=self.now,
+            state=state,
+            ended=ended,
+            code=code,
+        )
+        file = LocalRecords({}, self.paths.host).step_file(record)
+        file.parent.mkdir(parents=True)
+        file.write_bytes(msgspec.json.encode(record))
+        file.with_name("output.log").write_text(printed)
 
     def _decide(
         self, store: Store, session: str, status: str, reason: Reason, because: str

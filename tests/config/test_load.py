@@ -154,7 +154,7 @@ ANSWERS = {
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
         " base-branch, bootstrap, branch, flaky-checks, isolation, label, max-parallel,"
         " merge-message, merge-title, model-keys, network, people, policy, profile, pull-labels,"
-        " pull-title, sign-off, test"
+        " pull-title, setup, setup-seconds, sign-off, teardown, test"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

@@ -63,6 +63,7 @@ KEEPERS = {
 HOST_SIDE = (
     "runtimes.agents.shared.files",
     "runtimes.local_runs",
+    "runtimes.local_steps",
     "runtimes.supervise",
     "runtimes.supervised",
     "runtimes.tmux",

@@ -12,6 +12,7 @@ READERS = (
     "runtimes.files",
     "runtimes.local_records",
     "runtimes.local_runs",
+    "runtimes.local_steps",
     "runtimes.workspaces.refs",
     "bot.archive.archiver",
 )

@@ -16,7 +16,7 @@ from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.run_log import LogPage
-from bot.show.terminal import Terminal
+from bot.show.terminal import StepLog, Terminal
 from bot.store import NewSession, Observation, SessionDecision, Store
 from bot.system import metrics
 from bot.system.http_server import HttpServer
@@ -76,6 +76,7 @@ class Site:
         self.health = Health(scheduler=True)
         self.log = ""
         self.resources: Resources | None = None
+        self.steps: list[StepLog] = []
         self.log_page: Callable[[str, int, int | None, int], LogPage]
         self.screen = ""
         self.changes: BranchDiff | None = None
@@ -99,6 +100,7 @@ class Site:
                 last=lambda session, run, most: (7, self._said(session, run, 7, most)),
                 screen=lambda _: self.screen,
                 changes=self._changed,
+                steps=lambda _: self.steps,
             ),
             limits=limits,
         )
@@ -135,6 +137,7 @@ class Site:
         forget_metrics()
         self.health = Health(scheduler=True)
         self.log = self.screen = ""
+        self.steps = []
         self.changes = self.resources = None
         self.transcript = lambda *_: []
         self.http.cookies.clear()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.show.changes import branch_diff
+from bot.show.terminal import StepLog
 from bot.store import Destination, NewSession, Observation
 from lifecycle.model.facts import Check, Issue, Pull, Remark, Thread, Usage
 from lifecycle.model.status import Blocker, CheckState, Reason, Status
@@ -57,6 +58,16 @@ def test_what_cannot_be_undone_is_confirmed(site: Site) -> None:
     open_ = re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)
     assert {"stop", "restart"} == set(re.findall(r'name="kind" value="(\w+)"', folded))
     assert {"pause", "freeze", "tell"} == set(re.findall(r'name="kind" value="(\w+)"', open_))
+
+
+def test_the_output_of_the_setup_is_shown_as_text(site: Site) -> None:
+    site.session(1)
+    assert "No commands of the project have run" in tab(site, "setup")
+    says = "the set-up of the workspace failed with exit code 3 after 2 s"
+    site.steps = [StepLog(step="setup", says=says, failed=True, log="<b>\x1b[31mno compiler")]
+    page = tab(site, "setup")
+    assert "The set-up of the workspace failed with exit code 3 after 2 s." in page
+    assert "<pre>&lt;b&gt;no compiler</pre>" in page
 
 
 def test_the_timeline_is_paged_and_hides_raw_events(site: Site) -> None:

@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from runtimes.agents.base import (
     NO_LIMITS,
     PROVIDER_DEFAULT,
@@ -104,6 +106,16 @@ class AgentAdapter(ABC):
         If no dialog is recognised, the `Dialog` is empty. Raises `OSError` if the program does not
         answer at its port.
         """
+
+    def environment(self, files: RunFiles) -> Mapping[str, str]:
+        """Return the environment of its program, without what that signs in with.
+
+        Prepares the folders that its variables name.
+        """
+        own, keys = self._type, self.login_variables
+        public = tuple(name for name in own.pass_env if not _is_key(name, keys))
+        env = {name: value for name, value in own.env.items() if not _is_key(name, keys)}
+        return begin_run(replace(own, pass_env=public, env=env), files, "", "")[2]
 
     def unenforceable(self, limits: RunLimits) -> Sequence[str]:
         """Return the names of those settings in `limits` that the program cannot enforce."""
@@ -213,6 +225,11 @@ def begin_run(
         **agent_type.env,
     }
     return prompt, system, env
+
+
+def _is_key(name: str, known: Collection[str]) -> bool:
+    """Whether a variable holds a model key, as those of most providers do by their name."""
+    return name in known or name.endswith("_API_KEY")
 
 
 def conversation(files: RunFiles, chosen: str) -> str:

@@ -1,0 +1,35 @@
+"""How the programs of a session are isolated, from the configuration and the session's project."""
+
+from collections.abc import Callable, Mapping
+
+from bot.store import Session
+from bot.system.isolation import container_of, isolation_of, limits_of, readable
+from bot.system.locations import Locations
+from config.settings import Settings
+from runtimes.isolation.base import NOT_ISOLATED, IsolationSpec
+
+
+def isolation_spec(
+    settings: Settings,
+    locations: Locations,
+    session: Session,
+    variables: Callable[[], Mapping[str, str]],
+) -> IsolationSpec:
+    """Return the isolation of a session's programs.
+
+    `variables` makes the environment with which an isolated one uses the proxy. Raises
+    `NotIsolated`.
+    """
+    kind = isolation_of(settings, session.project, session.agent_type)
+    if kind == NOT_ISOLATED.kind:
+        return NOT_ISOLATED
+    proxy = locations.paths.proxy_socket.parent
+    proxy.mkdir(mode=0o700, exist_ok=True)
+    return IsolationSpec(
+        kind=kind,
+        readable=(locations.mirror(session.project).path, *readable(settings)),
+        proxy=proxy,
+        limits=limits_of(settings),
+        container=container_of(settings),
+        env=variables(),
+    )

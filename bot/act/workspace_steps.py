@@ -1,0 +1,100 @@
+"""Runs a project's `setup` and `teardown` commands in the workspaces of its sessions.
+
+They have the sandbox, the network, the limits and the environment of the agent's run, but no model
+and nothing that its program signs in with. They may take long, so an action that needs them is
+retried until they have ended: the outbox does not wait, and they outlive a restart of the bot.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bot.act.results import Rejected, RetryLater
+from bot.act.run_isolation import isolation_spec
+from bot.model_proxy.endpoints import ModelEndpoints
+from bot.store import Session
+from bot.system.clock import Clock
+from bot.system.isolation import NotIsolated
+from bot.system.locations import Locations
+from bot.text.workspace_steps import step_words
+from config.settings import Settings
+from lifecycle.model.status import Reason
+from runtimes.host import StepRecord, StepSpec, StepState, WorkspaceStep
+from runtimes.isolation.base import PROXY_PORT
+
+_log = logging.getLogger(__name__)
+
+#: How soon commands that run are looked at again.
+_AGAIN = timedelta(seconds=1)
+#: How often a teardown is begun that was interrupted each time.
+_TEARDOWNS = 3
+
+
+@dataclass(frozen=True)
+class WorkspaceSteps:
+    """The set-up and teardown of workspaces. Every method is safe to repeat after a crash."""
+
+    locations: Locations
+    models: ModelEndpoints
+    settings: Settings
+    clock: Clock
+
+    def set_up(self, session: Session, run: int) -> RetryLater | Rejected | None:
+        """Set up the workspace for a run; None: it is set up, or needs no set-up."""
+        lines = self.locations.projects[session.project].setup
+        if not lines:
+            return None
+        try:
+            record = self._advance(session, run, WorkspaceStep.SETUP, lines)
+        except NotIsolated as missing:
+            return Rejected(str(missing), Reason.SPAWN_FAILED)
+        match record.state:
+            case StepState.DONE:
+                return None
+            case StepState.RUNNING:
+                return RetryLater(step_words(record), self.clock() + _AGAIN)
+            case StepState.LOST:
+                return RetryLater(step_words(record))
+            case _:
+                return Rejected(step_words(record), Reason.SETUP_FAILED)
+
+    def tear_down(self, session: Session, run: int) -> RetryLater | str:
+        """Tear down the workspace before its removal, which no failure prevents.
+
+        Returns why it is not over, or how it failed; empty: it did not.
+        """
+        lines = self.locations.projects[session.project].teardown
+        if not lines or not self.locations.workspace_of(session).made:
+            return ""
+        try:
+            record = self._advance(session, run, WorkspaceStep.TEARDOWN, lines)
+        except NotIsolated as missing:
+            return f"no teardown: {missing}"
+        lost = record.state is StepState.LOST and record.attempt < _TEARDOWNS
+        if lost or record.state is StepState.RUNNING:
+            return RetryLater(step_words(record), self.clock() + _AGAIN)
+        if record.state is StepState.DONE:
+            return ""
+        _log.warning("%s: %s", session.id, step_words(record))
+        return step_words(record)
+
+    def _advance(
+        self, session: Session, run: int, step: WorkspaceStep, lines: tuple[str, ...]
+    ) -> StepRecord:
+        variables = self.models.step_variables
+        isolation = isolation_spec(
+            self.settings, self.locations, session, lambda: variables(session, PROXY_PORT)
+        )
+        seconds = self.locations.projects[session.project].setup_seconds
+        spec = StepSpec(lines=lines, isolation=isolation, seconds=seconds)
+        ref = self.locations.run_of(session, run)
+        record = self.locations.host.steps.advance(ref, step, spec, self.clock())
+        if record.state is not StepState.RUNNING:
+            self.locations.paths.step_token(session.id).unlink(missing_ok=True)
+        return record
+
+
+def cancel(locations: Locations, session: Session, step: WorkspaceStep) -> None:
+    """End a step of a session's workspace, if it runs; it begins again when it is needed."""
+    if locations.host.steps.cancel(session.id, step):
+        locations.paths.step_token(session.id).unlink(missing_ok=True)

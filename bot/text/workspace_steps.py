@@ -1,0 +1,26 @@
+"""The states of set-up and teardown in words, for pages, the command line and GitHub."""
+
+from runtimes.host import StepRecord, StepState, WorkspaceStep
+
+_NAMES = {WorkspaceStep.SETUP: "set-up", WorkspaceStep.TEARDOWN: "teardown"}
+
+
+def step_words(record: StepRecord) -> str:
+    """Return what happened to an attempt at a step, without what its commands printed."""
+    name = f"the {_NAMES[record.step]} of the workspace"
+    if record.state is StepState.RUNNING:
+        return f"{name} is running"
+    if record.ended is None:
+        return f"{name} was interrupted"
+    after = f"after {max(0.0, (record.ended - record.began).total_seconds()):.0f} s"
+    match record.state:
+        case StepState.DONE:
+            return f"{name} was done {after}"
+        case StepState.EXPIRED:
+            return f"{name} reached its time limit {after}"
+        case StepState.FAILED if record.code is not None:
+            return f"{name} failed with exit code {record.code} {after}"
+        case StepState.FAILED:
+            return f"{name} was killed {after}"
+        case _:
+            return f"{name} was interrupted {after}"
