@@ -106,7 +106,8 @@ class LocalSteps:
 
     def _start(self, run: RunRef, record: StepRecord, files: RunFiles, spec: StepSpec) -> None:
         adapter = self._adapters[run.agent_type]
-        argv = ("/bin/sh", "-ec", "\n".join(spec.lines), str(record.step))
+        # Nobody is at the terminal, so what asks a question fails at once.
+        argv = ("/bin/sh", "-ec", "\n".join(("exec </dev/null", *spec.lines)), str(record.step))
         command = LaunchSpec(argv=argv, env=adapter.environment(files))
         start = StartSpec(prompt="", isolation=spec.isolation)
         hidden = [self._folder]

@@ -181,7 +181,7 @@ def test_the_commands_have_the_agents_sandbox_but_no_model(
     prepared.starts()
     with pytest.raises(ModelUnavailable, match="invalid run token"):
         prepared.models.network_of(token)
-    assert launched[0].argv == ("/bin/sh", "-ec", "make deps\nmake db", "setup")
+    assert launched[0].argv == ("/bin/sh", "-ec", "exec </dev/null\nmake deps\nmake db", "setup")
 
 
 def test_no_commands_run_where_nothing_isolates_them(
