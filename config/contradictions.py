@@ -126,6 +126,12 @@ def _default_contradictions(
         yield f"{label}: expected no comma, because GitHub cannot search for one"
     yield from _unknown_types(settings, f"{where}.agent = {short(project.agent)}", [project.agent])
     yield from _unknown_profile(settings, where, project.profile)
+    first, last = project.port_bounds
+    if not 1024 <= first <= last <= 65535 or last - first + 1 < project.ports:
+        yield (
+            f"{where}.port-range = {short(project.port_range)}: expected"
+            f" FIRST-LAST with at least {max(1, project.ports)} of the ports from 1024 to 65535"
+        )
     if isinstance(project.network, str):
         if project.network != "open":
             yield f'{where}.network = {short(project.network)}: expected "open" or a list of hosts'

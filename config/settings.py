@@ -127,6 +127,9 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     setup_seconds: Seconds = 900.0  #: Time limit of `setup`, and of `teardown`.
     bootstrap: tuple[str, ...] = ()  #: Shell lines before the agent's program in every run.
     test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
+    ports: Annotated[int, Meta(ge=0, le=100)] = 0  #: Ports that each session gets for itself.
+    #: What they are chosen from, `FIRST-LAST`.
+    port_range: Annotated[str, Meta(pattern=r"^\d{1,5}-\d{1,5}$")] = "20000-29999"
     profile: str = ""  #: A name in `profiles`.
     isolation: Isolation = ""
     #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
@@ -140,6 +143,12 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail randomly.
     #: The whole policy of this project; None: the server's. In the file, only the differences.
     policy: Policy | None = None
+
+    @property
+    def port_bounds(self) -> tuple[int, int]:
+        """The first and the last port of `port_range`."""
+        first, _, last = self.port_range.partition("-")
+        return int(first), int(last)
 
 
 class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):

@@ -86,6 +86,7 @@ class StartSpec(Struct, frozen=True, kw_only=True):
 
     prompt: str  #: The first message to the agent.
     isolation: IsolationSpec
+    env: Mapping[str, str] = {}  #: The session's own variables, such as those of its ports.
     resume: str = ""  #: The agent's own ID of the conversation to resume; empty: none.
     limits: RunLimits = NO_LIMITS
     bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
@@ -113,6 +114,7 @@ class StepSpec(Struct, frozen=True, kw_only=True):
 
     lines: tuple[str, ...]  #: Of a shell; the first that fails ends the step.
     isolation: IsolationSpec
+    env: Mapping[str, str] = {}  #: As for a run.
     seconds: float  #: The time limit.
 
 

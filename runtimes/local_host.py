@@ -5,6 +5,7 @@ FOLDER/sessions/SESSION_rN      a run: output, the supervisor's files
     spool                       what its program and its hooks write for the bot
 FOLDER/sessions/SESSION_setup1  an attempt at the project's `setup`, as a run; same for `teardown`
 FOLDER/sessions/SESSION_home    HOME of the session's programs
+FOLDER/ports/20001              the session that has this port (`runtimes.local_ports`)
 FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime
 from runtimes.isolation.base import Isolation
+from runtimes.local_ports import LocalPorts
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import LocalRuns
 from runtimes.local_steps import LocalSteps
@@ -34,6 +36,7 @@ class LocalHost:
         self.records = LocalRecords(adapters, folder)
         places = self._workspaces, folder / "sessions"
         self.runs = LocalRuns(runtime, adapters, self.records.run_files, *places)
+        self.ports = LocalPorts(folder)
         self.steps = LocalSteps(runtime, adapters, self.records, folder)
 
     def workspace(

@@ -310,7 +310,7 @@ def launch_of(
     for `hidden`. No path comes from a file that an agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
-    env = {**spec.isolation.env, **command.env}
+    env = {**spec.isolation.env, **spec.env, **command.env}
     launch = Launch(name=name, argv=argv, cwd=files.workspace, env=env, dir=files.dir)
     path = env.get("PATH") or os.environ.get("PATH", os.defpath)
     programs = (*program_files(program, path, hidden=hidden), *command.reads)

@@ -109,7 +109,7 @@ class LocalSteps:
         # Nobody is at the terminal, so what asks a question fails at once.
         argv = ("/bin/sh", "-ec", "\n".join(("exec </dev/null", *spec.lines)), str(record.step))
         command = LaunchSpec(argv=argv, env=adapter.environment(files))
-        start = StartSpec(prompt="", isolation=spec.isolation)
+        start = StartSpec(prompt="", isolation=spec.isolation, env=spec.env)
         hidden = [self._folder]
         launch = launch_of(record.name, files, adapter.command, command, start, hidden)
         self._runtime.start(launch)

@@ -1,4 +1,4 @@
-"""How the programs of a session are isolated, from the configuration and the session's project."""
+"""What the programs of a session may use: their isolation, and the ports of the session."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,6 +7,7 @@ from bot.system.isolation import container_of, isolation_of, limits_of, readable
 from bot.system.locations import Locations
 from config.settings import Settings
 from runtimes.isolation.base import NOT_ISOLATED, IsolationSpec
+from runtimes.local_ports import port_variables
 
 
 def isolation_spec(
@@ -33,3 +34,15 @@ def isolation_spec(
         container=container_of(settings),
         env=variables(),
     )
+
+
+def session_ports(locations: Locations, session: Session) -> Mapping[str, str]:
+    """Return the variables with the ports that a session has until its release. Idempotent.
+
+    Raises `RuntimeFailure` if the project's range has too few.
+    """
+    project = locations.projects[session.project]
+    if not project.ports:
+        return {}
+    first, last = project.port_bounds
+    return port_variables(locations.host.ports.allot(session.id, project.ports, first, last))

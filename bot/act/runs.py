@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
-from bot.act.run_isolation import isolation_spec
+from bot.act.run_isolation import isolation_spec, session_ports
 from bot.act.workspace_steps import WorkspaceSteps, cancel
 from bot.archive.archiver import Archive
 from bot.github.client import GitHub
@@ -119,6 +119,7 @@ class AgentRuns:
             )
             spec = StartSpec(
                 isolation=isolation,
+                env=session_ports(self.locations, session),
                 prompt=self._first_message(session, start, workspace, base_branch, base, held),
                 resume=start.resume,
                 limits=replace(
@@ -270,6 +271,7 @@ def _removed(
             cancel(locations, session, step)
     kept = locations.mirror(session.project).preserve(workspace, run)
     if workspace.remove(completed):
+        locations.host.ports.release(session.id)
         archive.pack(session.id)
         locations.host.records.remove(home_of(session.id))
     return kept

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bot.act.results import Rejected, RetryLater
-from bot.act.run_isolation import isolation_spec
+from bot.act.run_isolation import isolation_spec, session_ports
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.store import Session
 from bot.system.clock import Clock
@@ -86,7 +86,8 @@ class WorkspaceSteps:
             self.settings, self.locations, session, lambda: variables(session, PROXY_PORT)
         )
         seconds = self.locations.projects[session.project].setup_seconds
-        spec = StepSpec(lines=lines, isolation=isolation, seconds=seconds)
+        ports = session_ports(self.locations, session)
+        spec = StepSpec(lines=lines, isolation=isolation, env=ports, seconds=seconds)
         ref = self.locations.run_of(session, run)
         record = self.locations.host.steps.advance(ref, step, spec, self.clock())
         if record.state is not StepState.RUNNING:

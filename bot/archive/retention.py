@@ -288,6 +288,7 @@ class Retention:
         workspace = self.locations.host.workspace(session, "orphaned", mirror.path, isolation)
         mirror.preserve(workspace, 0)
         workspace.remove()
+        self.locations.host.ports.release(session)
 
     def _strays(
         self, running: Sequence[str], owners: Mapping[str, ResourceOwner]

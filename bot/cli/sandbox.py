@@ -34,6 +34,7 @@ from lifecycle.model.text import plain
 from runtimes.base import RuntimeFailure
 from runtimes.host import StartSpec
 from runtimes.isolation.base import NOT_ISOLATED, PROXY_PORT, IsolationSpec
+from runtimes.local_ports import port_variables
 from runtimes.local_sandbox import LocalSandbox, SandboxEnd, opened
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
@@ -123,8 +124,10 @@ def sandbox(
             limits=limits_of(settings),
             env=env,
         )
-        lines = (*own.setup, *own.bootstrap)
-        yield made, StartSpec(prompt="", isolation=isolation, bootstrap=lines), refused
+        first, lines = own.port_bounds[0], (*own.setup, *own.bootstrap)
+        ports = port_variables(range(first, first + own.ports))  # It has a network of its own.
+        spec = StartSpec(prompt="", isolation=isolation, env=ports, bootstrap=lines)
+        yield made, spec, refused
 
 
 def _make_workspace(

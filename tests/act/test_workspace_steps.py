@@ -12,7 +12,7 @@ from bot.system.isolation import NotIsolated
 from lifecycle.model.status import Reason
 from runtimes.agents.base import AgentType
 from runtimes.agents.shell import Shell
-from runtimes.base import Launch
+from runtimes.base import Launch, RuntimeFailure
 from runtimes.isolation.bubblewrap import Bubblewrap
 from tests.harness.site import Site
 
@@ -208,3 +208,39 @@ def test_the_environment_of_the_commands_has_no_model_key(
     env = Shell(kind).environment(site.files)
     assert env["REGISTRY_TOKEN"] == "value"
     assert not {"SOME_API_KEY", "OTHER_API_KEY"} & env.keys()
+
+
+def test_runs_and_commands_of_a_session_get_its_ports_until_its_release(
+    prepared: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: dict[str, Launch] = {}
+    start = prepared.runtime.start
+
+    def record(launch: Launch) -> None:
+        launched[launch.name] = launch
+        start(launch)
+
+    monkeypatch.setattr(prepared.runtime, "start", record)
+    configure(prepared, ports=2, port_range="28200-28299")
+    released(prepared)
+    prepared.runtime.exits("widgets-12_teardown1")
+    allotted = [
+        {name: value for name, value in launch.env.items() if "PORT" in name}
+        for launch in launched.values()
+    ]
+    assert launched.keys() == {"widgets-12_setup1", "widgets-12_r1", "widgets-12_teardown1"}
+    assert allotted[0].keys() == {"MERGEWRIGHT_PORT_1", "MERGEWRIGHT_PORT_2"}
+    assert allotted[1:] == allotted[:1] * 2
+    ports = prepared.locations.host.ports
+    mine = sorted(map(int, allotted[0].values()))
+    assert set(ports.allot("widgets-13", 5, 28_200, 28_299)).isdisjoint(mine)
+    prepared.agents.release(prepared.session, 1)
+    assert ports.allot("widgets-14", 2, 28_200, 28_299) == mine
+
+
+def test_a_run_does_not_start_without_its_ports(site: Site) -> None:
+    configure(site, ports=1, port_range="28200-28200")
+    site.locations.host.ports.allot("widgets-13", 1, 28_200, 28_200)
+    with pytest.raises(RuntimeFailure, match="fewer than 1 ports are free in 28200-28200"):
+        site.tries_to_start()
+    assert running(site) == set()

@@ -153,14 +153,22 @@ ANSWERS = {
     f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
         " base-branch, bootstrap, branch, flaky-checks, isolation, label, max-parallel,"
-        " merge-message, merge-title, model-keys, network, people, policy, profile, pull-labels,"
-        " pull-title, setup, setup-seconds, sign-off, teardown, test"
+        " merge-message, merge-title, model-keys, network, people, policy, port-range, ports,"
+        " profile, pull-labels, pull-title, setup, setup-seconds, sign-off, teardown, test"
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"
     ),
     "[projects.w]\nrepository = 'a/w'\npolicy.mode = 'mrege'": (
         "projects.w.policy.mode = 'mrege': did you mean 'merge'? known: merge, observe, propose"
+    ),
+    f"{PROJECT}repository = 'a/w'\nports = 3\nport-range = '2000-2001'": (
+        "projects.w.port-range = '2000-2001': expected FIRST-LAST with at least 3 of the ports from"
+        " 1024 to 65535"
+    ),
+    f"{PROJECT}repository = 'a/w'\nport-range = '80-2001'": (
+        "projects.w.port-range = '80-2001': expected FIRST-LAST with at least 1 of the ports from"
+        " 1024 to 65535"
     ),
     f"{PROJECT}repository = 'a/w'\npolicy.session-usd = -1": (
         "projects.w.policy.session-usd = -1.0: expected 0 or more"

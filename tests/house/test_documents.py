@@ -99,7 +99,7 @@ def test_every_documented_environment_variable_is_read() -> None:
 
     # What agents are given: `begin_run` of `runtimes.agents.shared.adapter`, and `shell`.
     given = {"MERGEWRIGHT_PROMPT", "MERGEWRIGHT_SUMMARY", "MERGEWRIGHT_PROGRESS"}
-    given |= {"MERGEWRIGHT_MODEL_URL", "MERGEWRIGHT_MODEL_KEY"}
+    given |= {"MERGEWRIGHT_MODEL_URL", "MERGEWRIGHT_MODEL_KEY", "MERGEWRIGHT_PORT"}
     given |= {"MERGEWRIGHT_SYSTEM_PROMPT", "MERGEWRIGHT_WORKSPACE"}
     known = {*VARIABLES.values(), "MERGEWRIGHT_CONFIG", "MERGEWRIGHT_SERVER", *given}
     named = {

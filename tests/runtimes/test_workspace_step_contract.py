@@ -74,3 +74,9 @@ def test_a_cancelled_setup_ends_with_all_its_processes(session: OneSession) -> N
     assert record.name not in session.host.runtime.look()
     assert not session.host.steps.cancel(SESSION, SETUP)
     assert ended(session, "true").attempt == 2
+
+
+def test_a_session_keeps_its_ports_after_a_restart_of_the_bot(session: OneSession) -> None:
+    before = session.host.ports.allot(SESSION, 2, 28_300, 28_399)
+    session.stage.restarts_the_bot()
+    assert session.host.ports.allot(SESSION, 2, 28_300, 28_399) == before

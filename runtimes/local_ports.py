@@ -1,0 +1,80 @@
+"""Allots ports of this machine to sessions, so that no two sessions get the same one.
+
+FOLDER/ports/20001   the session that has this port
+"""
+
+import fcntl
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from runtimes.base import RuntimeFailure
+from runtimes.files import make_folder, read_text, write_private
+from runtimes.isolation.base import PROXY_PORT
+
+
+class LocalPorts:
+    """The ports that sessions of this machine have. Thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is that of the host."""
+        self._folder = folder / "ports"
+
+    def allot(self, session: str, count: int, first: int, last: int) -> Sequence[int]:
+        """Return so many ports from `first` to `last` that are the session's. Idempotent.
+
+        It keeps the ports that it has, as long as they are in the range. A new one is free at that
+        moment. Raises `RuntimeFailure` if there are too few.
+        """
+        with self._locked():
+            owners = self._owners()
+            own = [port for port in range(first, last + 1) if owners.get(port) == session]
+            for port in range(first, last + 1):
+                if len(own) >= count:
+                    break
+                if port not in owners and port != PROXY_PORT and _is_free(port):
+                    write_private(self._folder / str(port), session)
+                    own.append(port)
+            if len(own) < count:
+                raise RuntimeFailure(
+                    f"fewer than {count} ports are free in {first}-{last}: set a larger"
+                    " `port-range`"
+                )
+            return sorted(own)[:count]
+
+    def release(self, session: str) -> None:
+        """Take the ports of a session back. Idempotent."""
+        if self._folder.is_dir():
+            with self._locked():
+                for port, owner in self._owners().items():
+                    if owner == session:
+                        (self._folder / str(port)).unlink(missing_ok=True)
+
+    def _owners(self) -> dict[int, str]:
+        files = [file for file in self._folder.iterdir() if file.name.isdigit()]
+        return {int(file.name): read_text(file) for file in files}
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold a lock against other threads and processes."""
+        make_folder(self._folder)
+        with (self._folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def port_variables(ports: Sequence[int]) -> dict[str, str]:
+    """Return the environment variables that name a session's ports."""
+    return {f"MERGEWRIGHT_PORT_{number}": str(port) for number, port in enumerate(ports, 1)}
+
+
+def _is_free(port: int) -> bool:
+    """Whether no program listens at a port of loopback."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
