@@ -160,12 +160,12 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
     from runtimes.local_records import LocalRecords
 
     settings = context.settings(config)
-    steps = LocalRecords({}, Paths(settings.data).host).last_attempts(session_id)
     with context.store(settings) as store:
         session = context.session(store, session_id)
         outbox = store.outbox.of(session.id)
         policy = context.policies(settings, store).of(session.project)
         found = explain(store, session.id, policy, utc_now())
+    steps = LocalRecords({}, Paths(settings.data).host).last_attempts(session.id)
     screens.report(
         found,
         screens.explanation(
