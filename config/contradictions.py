@@ -110,6 +110,8 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
         if forked != bool(project.fork) or (forked and not _REPOSITORY.fullmatch(project.fork)):
             expected = "expected 'owner/name', together with push-to = \"fork\""
             yield f"{where}.fork = {short(project.fork)}: {expected}"
+        if project.env_files and not project.env_folder:
+            yield f"{where}.env-folder: required with env-files"
         yield from _default_contradictions(settings, where, project)
         first = owners.setdefault(project.repository.lower(), name)
         if first != name:

@@ -28,6 +28,8 @@ VARIABLES: Mapping[str, str] = {
 _SECRET_VALUE = re.compile(
     r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
 )
+#: A password in a URL.
+_PASSWORD = re.compile(r"\w://[^/@:\s]*:([^/@\s]+)@")
 #: The largest number in a setting; very large ones overflow the database or the calendar.
 _MOST = 10**12
 #: Replacements in msgspec's messages; longer texts come first, because they contain shorter ones.
@@ -61,6 +63,8 @@ class Secrets(Struct, frozen=True, kw_only=True):
     page_token: str = ""
     model_keys: Mapping[str, str] = {}  #: By environment variable.
     notifiers: Mapping[str, str] = {}  #: URLs and signing secrets, by environment variable.
+    #: The texts of `env-files` of each project, by their names.
+    env_files: Mapping[str, Mapping[str, str]] = {}
 
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if getattr(self, name)]
@@ -93,7 +97,17 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     if any(map(str.isspace, secrets["token"])):
         raise ConfigError(f"{VARIABLES['token']}: contains whitespace; copy the token alone")
     secrets["private_key_source"] = source
-    return settings, Secrets(**secrets, model_keys=keys, notifiers=notifiers)
+    env_files = {
+        name: {
+            file: _read_whole(
+                Path(own.env_folder).expanduser() / file, f"projects.{name}.env-files"
+            )
+            for file in own.env_files
+        }
+        for name, own in settings.projects.items()
+        if own.env_files
+    }
+    return settings, Secrets(**secrets, model_keys=keys, notifiers=notifiers, env_files=env_files)
 
 
 def load_settings(path: Path) -> Settings:
@@ -188,7 +202,19 @@ def secret_values(
         for variable, value in secrets.notifiers.items()
         for form in (secrets_in(value) if variable in urls else signing_forms(value))
     )
-    return tuple(filter(None, (*ours, *secrets.model_keys.values(), *given, *sent)))
+    texts = (text for files in secrets.env_files.values() for text in files.values())
+    named = (value for text in texts for value in env_secrets(text))
+    return tuple(filter(None, (*ours, *secrets.model_keys.values(), *given, *sent, *named)))
+
+
+def env_secrets(text: str) -> Iterator[str]:
+    """Yield the secrets in a file of variables: by the name of the variable, or in a URL."""
+    for line in text.splitlines():
+        name, _, value = line.strip().removeprefix("export ").partition("=")
+        value = value.strip().strip("'\"")
+        if SECRET_NAME.search(name.strip()):
+            yield value
+        yield from _PASSWORD.findall(value)
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
@@ -296,14 +322,18 @@ def secret(variable: str, environ: Mapping[str, str]) -> str:
 
 
 def _read(path: Path, where: str) -> str:
+    return _read_whole(path, where).strip()
+
+
+def _read_whole(path: Path, where: str) -> str:
     try:
-        text = path.expanduser().read_text(encoding="utf-8").strip()
+        text = path.expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{where}: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: {path} is not UTF-8 text") from None
-    if not text:
-        raise ConfigError(f"{where}: {path} is empty; write the secret into it")
+    if not text.strip():
+        raise ConfigError(f"{where}: {path} is empty")
     return text
 
 

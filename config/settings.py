@@ -26,6 +26,8 @@ from config.tables import (
 )
 from lifecycle.model.policy import STEERING_FILES, Policy
 
+#: A relative path in a checkout that git's patterns take literally.
+ENV_FILE = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 #: A project's name becomes part of session ids, branches, folders and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 
@@ -158,7 +160,10 @@ class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
     #: "fork" keeps branches away from the secrets of the repository's CI.
     push_to: Literal["repository", "fork"] = "repository"
     fork: str = ""  #: `owner/name` of the fork.
-    prompts: str = ""  #: A directory with prompts that replace the server's of the same name.
+    prompts: str = ""  #: A directory with prompts for this project, over the server's.
+    #: Files of `env_folder`, by their paths there, that are copied into workspaces.
+    env_files: tuple[Annotated[str, Meta(pattern=ENV_FILE)], ...] = ()
+    env_folder: str = ""
 
     @property
     def home(self) -> str:

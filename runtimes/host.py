@@ -92,6 +92,18 @@ class StartSpec(Struct, frozen=True, kw_only=True):
     bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
 
 
+class WorkspaceOptions(Struct, frozen=True, kw_only=True):
+    """How the workspaces of a project are made."""
+
+    sign_off: bool = False  #: Whether the author of the agent's commits is added as a trailer.
+    #: Files of the operator's in the checkout, which git ignores; see `env_files`.
+    excluded: tuple[str, ...] = ()
+
+
+#: None of these.
+USUAL = WorkspaceOptions()
+
+
 class WorkspaceStep(StrEnum):
     """When the project's own commands run in a session's workspace."""
 

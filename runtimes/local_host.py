@@ -14,6 +14,7 @@ from pathlib import Path
 
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime
+from runtimes.host import USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
 from runtimes.local_ports import LocalPorts
 from runtimes.local_records import LocalRecords
@@ -45,10 +46,10 @@ class LocalHost:
         branch: str,
         origin: Path,
         isolation: Callable[[], Isolation],
-        sign_off: bool = False,
+        options: WorkspaceOptions = USUAL,
     ) -> Worktree:
-        """Return the session's workspace, which may not have been created yet; see `Worktree`."""
-        return Worktree(self._workspaces, session, branch, origin, isolation, sign_off)
+        """The session's workspace, which may not have been created yet; see `Worktree`."""
+        return Worktree(self._workspaces, session, branch, origin, isolation, options)
 
 
 def free_mb(memory: Path = _MEMORY) -> int | None:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Timer
@@ -27,12 +27,13 @@ from runtimes import supervised
 from runtimes.agents.base import AgentType, LaunchSpec
 from runtimes.agents.shared.adapter import begin_run
 from runtimes.files import write_private
-from runtimes.host import RunRef, StartSpec
+from runtimes.host import RunRef, StartSpec, WorkspaceOptions
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import NOT_ISOLATED, PROXY_SOCKET
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import launch_of
 from runtimes.supervise import MARK
+from runtimes.workspaces.env_files import place_env_files
 from runtimes.workspaces.git import init
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
@@ -73,8 +74,10 @@ class LocalSandbox:
         self.socket = folder / "proxy" / PROXY_SOCKET  #: Its proxy's UNIX socket.
         self._origin = folder / "origin.git"
 
-    def make_workspace(self, mirror: Mirror, base: str, *, sign_off: bool) -> None:
-        """Check out GitHub's branch `base` as it is now.
+    def make_workspace(
+        self, mirror: Mirror, base: str, env_files: Mapping[str, str], options: WorkspaceOptions
+    ) -> None:
+        """Check out a branch of GitHub as it is now, with the operator's `env_files`.
 
         `mirror` is the bot's mirror of the project: its URL and password are used, and its objects
         if it exists; it is not changed. `sign_off` is as for `Worktree`. Raises `GitFailure`.
@@ -85,9 +88,10 @@ class LocalSandbox:
         own.refresh()
         root, isolation = self._folder / "workspaces", ISOLATIONS[NOT_ISOLATED.kind]
         made = Worktree(  # No agent has worked in it, so git needs no sandbox.
-            root, _RUN.session, _RUN.branch, self._origin, lambda: isolation, sign_off
+            root, _RUN.session, _RUN.branch, self._origin, lambda: isolation, options
         )
         prepare(own, made, base)
+        place_env_files(made, env_files)
         self._lent = (self._origin, *lender)
 
     def run(

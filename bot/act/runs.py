@@ -1,7 +1,7 @@
 """Runs of agents: prepares the workspace, starts and ends the program, releases what it used."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -31,6 +31,7 @@ from runtimes.agents.base import RunLimits
 from runtimes.host import StartSpec, WorkspaceStep, home_of, run_name
 from runtimes.isolation.base import PROXY_PORT
 from runtimes.workspaces.changes import WorkspaceChanges
+from runtimes.workspaces.env_files import place_env_files
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
 from runtimes.workspaces.worktree import Worktree
@@ -70,6 +71,8 @@ class AgentRuns:
     models: ModelEndpoints
     settings: Settings
     clock: Clock
+    #: Texts of the projects' `env-files`, by their names.
+    env_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
         """End earlier runs, prepare the run's workspace and home, and start the agent's program."""
@@ -99,6 +102,8 @@ class AgentRuns:
         else:
             base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
             if base is not None and check() is None:
+                if refused := self._place_env_files(session, workspace, base):
+                    return refused
                 cancel(self.locations, session, WorkspaceStep.TEARDOWN)
                 if later := self._steps.set_up(session, start.run):
                     return later
@@ -184,6 +189,15 @@ class AgentRuns:
     @property
     def _steps(self) -> WorkspaceSteps:
         return WorkspaceSteps(self.locations, self.models, self.settings, self.clock)
+
+    def _place_env_files(self, session: Session, workspace: Worktree, base: str) -> Rejected | None:
+        """Put the project's `env-files` into the workspace, unless git would see one."""
+        if files := self.env_files.get(session.project):
+            mirror = self.locations.mirror(session.project)
+            if tracked := mirror.tracked(base, files):
+                return Rejected(messages.tracked_env_files(tracked), Reason.SPAWN_FAILED)
+            place_env_files(workspace, files)
+        return None
 
     def _first_message(
         self,

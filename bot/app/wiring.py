@@ -104,6 +104,7 @@ class Wiring:
                 f"server.data = {paths.data}: this folder cannot be created: {failure.strerror};"
                 " name one in which this user may write"
             ) from None
+        self._env_files = secrets.env_files
         self.redact = Redaction(secret_values(settings, secrets, os.environ))
         refuse_new = "" if new_database else _why_not_new(paths)
         self.store = store = Store(
@@ -256,7 +257,8 @@ class Wiring:
         )
         archive, assignment, endpoints = self.archive, self.assignment, self.endpoints
         agents = AgentRuns(
-            store.facts, github, locations, prompts, archive, assignment, endpoints, settings, clock
+            *(store.facts, github, locations, prompts, archive, assignment, endpoints),
+            *(settings, clock, self._env_files),
         )
         dispatcher = ActionDispatcher(
             store.sessions,

@@ -26,7 +26,7 @@ from bot.model_proxy.refusals import RefusalLog
 from bot.model_proxy.tunnels import Tunnels
 from bot.store import Destination
 from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
-from bot.system.locations import Paths, agent_type
+from bot.system.locations import Paths, agent_type, workspace_options
 from bot.text.refused_hosts import refused_host
 from config.contradictions import nearest
 from config.load import no_credentials
@@ -135,13 +135,14 @@ def _make_workspace(
 ) -> None:
     settings, own = installed.settings, installed.settings.projects[project]
     url = f"{settings.github.git_base}{own.repository}.git"
+    files, options = installed.secrets.env_files.get(project, {}), workspace_options(own)
     if no_credentials(settings, installed.secrets):
-        made.make_workspace(Mirror(mirror, url), own.base_branch, sign_off=own.sign_off)
+        made.make_workspace(Mirror(mirror, url), own.base_branch, files, options)
         return
     with closing(github_client(settings, installed.secrets)) as github:
         base = own.base_branch or github.read.default_branch(own.repository)
         source = Mirror(mirror, url, lambda: github.git_password(own.repository))
-        made.make_workspace(source, base, sign_off=own.sign_off)
+        made.make_workspace(source, base, files, options)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime, RuntimeFailure
-from runtimes.host import RunRef, run_name
+from runtimes.host import RunRef, WorkspaceOptions, run_name
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import Isolation
 from runtimes.local_host import LocalHost
@@ -150,11 +150,11 @@ class Locations:
         )
 
     def workspace_of(self, session: _Named) -> Worktree:
-        """Return the session's workspace at its host, whether or not it exists."""
-        origin = self.mirror(session.project).path
-        sign_off = self.projects[session.project].sign_off
+        """The session's workspace at its host, made or not."""
+        origin, own = self.mirror(session.project).path, self.projects[session.project]
         isolation = partial(self.isolation, session.project, session.agent_type)
-        return self.host.workspace(session.id, session.branch, origin, isolation, sign_off)
+        options = workspace_options(own)
+        return self.host.workspace(session.id, session.branch, origin, isolation, options)
 
     def isolation(self, project: str, agent_type: str) -> Isolation:
         """Return the isolation of commands, such as git, on what agents of a type wrote.
@@ -170,6 +170,11 @@ class Locations:
         """Return the reference of a session's run; `run` 0: its last one."""
         run, kind = run or session.run, session.agent_type
         return RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
+
+
+def workspace_options(project: ProjectSettings) -> WorkspaceOptions:
+    """How the workspaces of a project are made."""
+    return WorkspaceOptions(sign_off=project.sign_off, excluded=project.env_files)
 
 
 def agent_type(kind: AgentTypeSettings) -> AgentType:

@@ -262,7 +262,15 @@ def foreign_branch(branch: str) -> str:
     )
 
 
-_MOST_HELD = 5  #: The most files or commits that are named for one kind of problem.
+def tracked_env_files(names: Iterable[str]) -> str:
+    """Return why a run does not start: the repository has files that would get secrets."""
+    return (
+        f"the repository has {', '.join(names)}, which `env-files` would fill with values of the"
+        " server: remove it from the repository or from `env-files`"
+    )
+
+
+_MOST_HELD = 5  #: Files or commits of one kind.
 #: GitHub's refusal of a push that changes a workflow without the right to do so.
 _NO_WORKFLOWS = re.compile(r"without `workflows?` (?:permission|scope)")
 

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -138,6 +138,10 @@ class Mirror:
             if base == sha
             else (ask(self.path, "merge-base", _sha(base), _sha(sha)) or base).strip()
         )
+
+    def tracked(self, sha: str, names: Collection[str]) -> Sequence[str]:
+        """Which of these files a commit of the mirror's contains."""
+        return git(self.path, "ls-tree", "-r", "--name-only", _sha(sha), "--", *names).splitlines()
 
     def pull_template(self, sha: str) -> str:
         """Return the pull request template in the commit `sha`; empty if there is none.

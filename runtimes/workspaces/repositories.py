@@ -3,11 +3,12 @@
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from runtimes.files import walk
+from runtimes.files import read_text, walk, write_private
+from runtimes.host import WorkspaceOptions
 from runtimes.workspaces.git import EMAIL, LOCAL_SECONDS, NETWORK_SECONDS, git, init
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
@@ -19,16 +20,21 @@ exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trai
 _OBJECTS = "/repository.git/objects"
 #: The author of the agent's commits.
 _NAME = "Mergewright"
+_EXCLUDE = "info/exclude"
 _FILES = 10_000  #: No more files are searched for locks.
 
 
 def make_repository(
-    repository: Path, checkout: Path, origin: Path, branch: str, start: str, *, sign_off: bool
+    repository: Path,
+    checkout: Path,
+    origin: Path,
+    branch: str,
+    start: str,
+    options: WorkspaceOptions,
 ) -> None:
     """Make the agent's repository and checkout, with its branch at the commit `start`.
 
-    `origin` is the project's mirror, a folder of this machine. `sign_off`: whether a hook adds a
-    `Signed-off-by` line to the agent's commits. Raises `GitFailure`.
+    `origin` is the project's mirror, a folder of this machine.
     """
     init(repository, borrow=(origin,))
     with (repository / "config").open("a") as config:
@@ -43,7 +49,7 @@ def make_repository(
             f"[gc]\n"
             f"auto = 0\n"
         )
-    if sign_off:
+    if options.sign_off:
         hook = repository / "hooks" / "commit-msg"
         hook.parent.mkdir(mode=0o700)
         hook.write_text(_SIGNS_OFF)
@@ -51,6 +57,14 @@ def make_repository(
     git(repository, "fetch", "--quiet", "--no-tags", "origin", protocol="file")
     add = ("worktree", "add", "--quiet", "-b", branch, str(checkout), start)
     git(repository, *add, seconds=NETWORK_SECONDS)
+
+
+def exclude(repository: Path, names: Iterable[str]) -> None:
+    """Have git in a repository ignore these untracked files: gitignore(5). Raises `OSError`."""
+    before = read_text(repository / _EXCLUDE).splitlines()
+    missing = [line for name in names if (line := f"/{name}") not in before]
+    if missing:
+        write_private(repository / _EXCLUDE, "".join(f"{line}\n" for line in (*before, *missing)))
 
 
 def _quoted(value: str) -> str:

@@ -20,6 +20,7 @@ from runtimes.files import open_regular, replacing
 from runtimes.isolation.base import Isolation, Limits, Sandbox
 from runtimes.workspaces import preservable
 from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init
+from runtimes.workspaces.repositories import exclude
 
 #: Git needs more than other programs to pack or compare files of a gigabyte.
 _LIMITS = Limits(memory_mb=4096, processes=64)
@@ -36,6 +37,7 @@ class SessionGit:
     origin: Path  #: The project's mirror.
     #: Returns the isolation of the session's runs. Raises `RuntimeFailure` if it does not work.
     isolation: Callable[[], Isolation]
+    excluded: Sequence[str] = ()  #: Files of the operator's in the checkout, which git ignores.
 
     def __call__(self, *args: str, **more: Any) -> str:
         """Run a command in `view`; `more` and the result are as for `git`."""
@@ -62,6 +64,8 @@ class SessionGit:
             words = "the checkout was removed or replaced"
             remedy = "look at the session's workspace by hand"
             raise GitFailure(args[0], str(self.checkout), words, remedy)
+        if self.excluded:
+            exclude(self.view, self.excluded)
         env = {"GIT_WORK_TREE": str(self.checkout), **(env or {})}
         names = "surrogateescape"  # The agent's files may have any.
         # A look at the files must not wait as long as work on them.

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lifecycle.model.facts import OffBranch
+from runtimes.host import USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
 from runtimes.workspaces import preservable, refs, repositories
 from runtimes.workspaces.changes import Patch, WorkspaceChanges, patch_between
@@ -48,17 +49,13 @@ class Worktree:
         branch: str,
         origin: Path,
         isolation: Callable[[], Isolation],
-        sign_off: bool = False,
+        options: WorkspaceOptions = USUAL,
     ) -> None:
-        """Refer to a workspace, which need not exist. `origin` is the project's mirror.
-
-        `isolation` returns the isolation of the session's runs, in which git runs as well. `root`
-        has all workspaces. `sign_off`: see `make_repository`.
-        """
+        """`origin` is that of `make_repository`, `isolation` that of `SessionGit`."""
         self._origin = origin
         self.session = refs.check_session(session)
         self.branch = refs.check_branch(branch)
-        self._sign_off = sign_off
+        self._options = options
         self.path = repositories.checkout_of(root, session)
         self.place = self.path.parent
         self.repository = self.place / "repository.git"
@@ -70,6 +67,7 @@ class Worktree:
             repository=self.repository,
             origin=origin,
             isolation=isolation,
+            excluded=options.excluded,
         )
         self._marker = self.place / "made"
         self._making = self.place / "making"
@@ -140,7 +138,7 @@ class Worktree:
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
         repositories.make_repository(
-            self.repository, self.path, self._origin, self.branch, start, sign_off=self._sign_off
+            self.repository, self.path, self._origin, self.branch, start, self._options
         )
         self._make_view()
         if not may_make():

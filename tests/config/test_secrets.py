@@ -209,3 +209,38 @@ def test_missing_requirements_are_named() -> None:
     app = Settings(projects=settings.projects, github=GitHubSettings(app_id="1"))
     (line,) = missing(app, Secrets(token="x", webhook_secret="y"))
     assert line.startswith("no private key for the GitHub App")
+
+
+def test_the_values_of_the_operators_files_are_secrets(file: Path) -> None:
+    folder = file.parent / "secrets"
+    (folder / "web").mkdir(parents=True)
+    (folder / ".env").write_text(
+        "# Settings\nexport STRIPE_KEY='hunter2-of-ada'\nHOST=localhost\n"
+        "DATABASE_URL=postgres://ada:hunter3-of-ada@localhost/db\n"
+    )
+    (folder / "web" / ".env").write_text("TOKEN=hunter4-of-ada\n")
+    file.write_text(
+        "[projects.w]\nrepository = 'a/w'\nenv-files = ['.env', 'web/.env']\n"
+        f"env-folder = '{folder}'\n[agent-types.claude]\nprogram = 'claude'\n"
+    )
+    settings, secrets = load(file, {})
+    assert secrets.env_files["w"]["web/.env"] == "TOKEN=hunter4-of-ada\n"
+    hidden = {"hunter2-of-ada", "hunter3-of-ada", "hunter4-of-ada"}
+    assert set(secret_values(settings, secrets, {})) == hidden
+    assert "hunter" not in repr(secrets)
+    (folder / ".env").unlink()
+    with pytest.raises(ConfigError, match=r"projects.w.env-files: .*\.env cannot be read: No such"):
+        load(file, {})
+
+
+@pytest.mark.parametrize("name", ["../.env", "/etc/x", "a//b", "a/../b", ".git/config", "a/.", "*"])
+def test_only_files_below_the_checkout_can_be_named(name: str, complaints: Complaints) -> None:
+    text = f"[projects.w]\nrepository = 'a/w'\nenv-folder = '/x'\nenv-files = ['{name}']"
+    (line,) = complaints(f"{text}\n[agent-types.claude]\nprogram = 'claude'")
+    assert line.startswith(f"projects.w.env-files[0] = {name!r}: ")
+
+
+def test_files_need_a_folder(complaints: Complaints) -> None:
+    text = "[projects.w]\nrepository = 'a/w'\nenv-files = ['.env']"
+    (line,) = complaints(f"{text}\n[agent-types.claude]\nprogram = 'claude'")
+    assert line == "projects.w.env-folder: required with env-files"

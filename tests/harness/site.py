@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,12 @@ class Site:
         origin = self.locations.mirror("widgets").path
         unisolated = ISOLATIONS["none"]
         return Worktree(self.paths.workspaces, session, branch, origin, lambda: unisolated)
+
+    def has_env_files(self, files: Mapping[str, str]) -> None:
+        """Configure files of the operator's for workspaces of the project."""
+        projects: Any = self.locations.projects
+        projects["widgets"] = replace(projects["widgets"], env_files=tuple(files))
+        object.__setattr__(self.agents, "env_files", {"widgets": files})
 
     def starts(
         self,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from runtimes.host import WorkspaceOptions
 from runtimes.isolation.base import Isolation
 from runtimes.isolation.unisolated import Unisolated
 from runtimes.workspaces.git import GitFailure
@@ -44,7 +45,8 @@ def test_commits_are_signed_off_if_the_project_wants_that(
     mirror: Mirror, tmp_path: Path, git: Git, isolation: Isolation
 ) -> None:
     root = tmp_path / "data" / "workspaces"
-    signed = Worktree(root, "widgets-12", BRANCH, mirror.path, lambda: isolation, sign_off=True)
+    signing = WorkspaceOptions(sign_off=True)
+    signed = Worktree(root, "widgets-12", BRANCH, mirror.path, lambda: isolation, signing)
     prepare(mirror, signed, "main")
     git.commit(signed.path, "a", "1", "Write a\n\nIt was missing.")
     git(signed.path, "commit", "--amend", "--no-edit", "--quiet")
