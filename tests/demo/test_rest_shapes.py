@@ -119,6 +119,7 @@ CALLS: dict[str, Call] = {
     "permission": lambda s: s.kit.rest.repos.get_collaborator_permission_level(
         **s.at, username="rob"
     ),
+    "collaborator": lambda s: s.kit.rest.repos.check_collaborator(**s.at, username="rob"),
     "issues": lambda s: s.kit.rest.issues.list_for_repo(**s.at, state="all"),
     "issue": lambda s: s.kit.rest.issues.get(**s.at, issue_number=1),
     "blocked by": lambda s: s.kit.rest.issues.list_dependencies_blocked_by(**s.at, issue_number=1),

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -111,6 +112,13 @@ class GitHubServer:
         """Register an App, installed on every repository, by the PEM of its public key."""
         with self.world.lock:
             return self.world.app(slug, public_key)
+
+    def sign_in_app(self, slug: str, callback: str) -> App:
+        """Register an App that people sign in with; GitHub sends them back to `callback`."""
+        with self.world.lock:
+            app = self.world.app(slug)
+            app.callbacks, app.client_secret = (callback,), secrets.token_hex(20)
+            return app
 
     def app_webhook(self, app: App, url: str, secret: str) -> int:
         """Add a webhook to an App and return its id."""

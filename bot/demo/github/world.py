@@ -77,6 +77,13 @@ class App(Thing):
     hook: tuple[str, str] = ("", "")  #: The address and secret of its webhook.
     owners: set[str] | None = None  #: The lower-case logins it is installed on; None: everywhere.
     excluded: set[int] = field(default_factory=set)  #: Ids of repositories it is not installed on.
+    callbacks: tuple[str, ...] = ()  #: Where people are sent back to after they sign in with it.
+    client_secret: str = ""
+
+    @property
+    def client_id(self) -> str:
+        """What names it in the flow of a sign-in."""
+        return f"Iv1.{self.id:016x}"
 
     @property
     def name(self) -> str:
@@ -123,6 +130,17 @@ class Token:
         return given is None or "repo" in given or "public_repo" in given
 
 
+@dataclass(frozen=True, kw_only=True)
+class SignInCode:
+    """A code that a browser was sent back with, for an access token of its person."""
+
+    app: App
+    user: User
+    redirect_uri: str
+    challenge: str  #: Of PKCE; empty: none was sent.
+    until: datetime
+
+
 class _InWorld(Protocol):
     @property
     def world(self) -> "World": ...
@@ -157,7 +175,9 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.token_lasts = timedelta(hours=1)  #: How long an installation token is valid.
         self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
-        self.nodes: dict[str, Any] = {}  #: All objects, by node id.
+        self.sign_in_codes: dict[str, SignInCode] = {}
+        self.browsing = ""  #: Who is signed in at GitHub in browsers without its cookie.
+        self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
         self._ids = count(1_000_001)
         self.web_flow = self.account("web-flow")
 

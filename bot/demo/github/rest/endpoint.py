@@ -5,6 +5,7 @@ import re
 
 import jwt
 
+from bot.demo.github import oauth
 from bot.demo.github.grants import demand_route
 from bot.demo.github.http import Answer, Problem, Request, Route, Router
 from bot.demo.github.repository import Forge
@@ -76,7 +77,7 @@ class Rest:
 
     def page(self, request: Request) -> Answer:
         """Answer requests outside the API: the pages for people, and the logs of jobs."""
-        if pressed := manifests.page(request, self._webhooks, "acme"):
+        if pressed := manifests.page(request, self._webhooks, "acme") or oauth.answer(request):
             return pressed
         found = _LOG.fullmatch(request.path)
         if found is None or "sig" not in request.query:
@@ -129,7 +130,7 @@ def _app_of(token: str, world: Forge) -> App:
             continue
         if claims["exp"] > world.now().timestamp() + 600:
             raise Problem(401, "'Expiration time' claim ('exp') is too far in the future")
-        if claims.get("iss") in (str(app.id), app.id, f"Iv1.{app.id:016x}"):
+        if claims.get("iss") in (str(app.id), app.id, app.client_id):
             return app
     raise Problem(401, "A JSON web token could not be decoded")
 

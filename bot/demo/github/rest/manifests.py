@@ -39,6 +39,8 @@ def register(world: Forge, manifest: base.Json, owner: str) -> str:
         app.permissions = dict(manifest["default_permissions"])
         app.events = tuple(manifest.get("default_events", ()))
         app.hook = (manifest["hook_attributes"]["url"], secrets.token_hex(20))
+        app.callbacks = tuple(manifest.get("callback_urls", ()))
+        app.client_secret = secrets.token_hex(20)
         code = secrets.token_hex(20)
         world.app_codes[code] = (app, keys.private)
     return code
@@ -63,7 +65,7 @@ def _conversion(request: Request) -> Answer:
         app, pem = request.world.app_codes.pop(request.params["code"])
     except KeyError:
         raise not_found() from None
-    keys = {"client_secret": secrets.token_hex(20), "webhook_secret": app.hook[1], "pem": pem}
+    keys = {"client_secret": app.client_secret, "webhook_secret": app.hook[1], "pem": pem}
     return Answer(status=201, body={**base.app(app, request.world), **keys})
 
 

@@ -29,6 +29,17 @@ def _permission(request: Request) -> Answer:
     return Answer(body={"permission": coarse, "role_name": level, "user": about})
 
 
+def _collaborator(request: Request) -> Answer:
+    """Whether an account is a collaborator; to be able to read a public repository is no reason."""
+    repo = request.repo
+    if not repo.allows(request.login, "write"):
+        raise Problem(403, "Must have push access to view repository collaborators.")
+    user = request.world.users.get(request.params["login"].lower())
+    if user is None or repo.permissions.get(user.login, "none") == "none":
+        raise not_found()
+    return Answer(status=204)
+
+
 def _activity(request: Request) -> Answer:
     """Return changes of branches, the latest first."""
     ref = request.query.get("ref")
@@ -130,4 +141,5 @@ ROUTES: list[Route] = [
     ("GET", "/repos/{owner}/{repo}/activity", _activity),
     ("GET", "/repos/{owner}/{repo}/rulesets/{id}", _ruleset),
     ("GET", "/repos/{owner}/{repo}/collaborators/{login}/permission", _permission),
+    ("GET", "/repos/{owner}/{repo}/collaborators/{login}", _collaborator),
 ]

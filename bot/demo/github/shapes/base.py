@@ -129,7 +129,7 @@ def app(known: App, world: World) -> Json:
     return {
         "id": known.id,
         "slug": known.slug,
-        "client_id": f"Iv1.{known.id:016x}",
+        "client_id": known.client_id,
         "node_id": known.node_id,
         "owner": user(known.owner, world),
         "name": known.name,
@@ -148,7 +148,7 @@ def installation(known: App, account: User, world: World) -> Json:
     here = f"{api(world)}/app/installations/{number}"
     return {
         "id": number,
-        "client_id": f"Iv1.{known.id:016x}",
+        "client_id": known.client_id,
         "account": user(account, world),
         "repository_selection": "selected" if known.excluded else "all",
         "access_tokens_url": f"{here}/access_tokens",
