@@ -134,7 +134,7 @@ class ApiClient:
         return decode(request, self._ask(repository, request).content, shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
-        """Send a write request and ignore the response."""
+        """Send a request and ignore the response."""
         self._ask(repository, GitHubRequest(method, self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:

@@ -12,6 +12,7 @@ from bot.github.reader import GitHubReader
 from bot.github.reports import StatusReporter
 from bot.github.repository_setup import RepositorySetup
 from bot.github.reviews import ReviewReplies
+from bot.github.roles import RoleReader
 from bot.github.writer import GitHubWriter
 from bot.system.clock import Clock, utc_now
 
@@ -48,6 +49,7 @@ class GitHub:
         self.hook = AppWebhook(self._api)
         self.installations = AppInstallations(self._api)
         self.setup = RepositorySetup(self._api)
+        self.roles = RoleReader(self._api)
 
     def write_only_while(self, may_write: Callable[[], bool]) -> None:
         """Make writes raise `TryLater` while `may_write` returns False."""

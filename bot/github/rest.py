@@ -88,6 +88,19 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
         return wanted if wanted in allowed or not allowed else allowed[0]
 
 
+class CollaboratorPermissions(Struct, frozen=True):
+    """What an account may do in a repository; custom roles have those of the role they extend."""
+
+    triage: bool = False
+
+
+class CollaboratorAccount(Struct, frozen=True):
+    """An account with its permissions in a repository."""
+
+    id: int = 0
+    permissions: CollaboratorPermissions = CollaboratorPermissions()
+
+
 class PermissionResponse(Struct, frozen=True):
     """The permission of an account in a repository.
 
@@ -95,6 +108,7 @@ class PermissionResponse(Struct, frozen=True):
     """
 
     permission: str
+    user: CollaboratorAccount = CollaboratorAccount()
 
 
 class AppInstallation(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Checks who may give commands: people with write access or in the configured list.
+"""Who may do what: people by their permission in a repository, and those the configuration lists.
 
 Write access is the permission `write` or higher:
 https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from bot.github.client import GitHub
+from bot.github.roles import RepositoryRole
 from bot.system.clock import Clock
+from lifecycle.model.roles import Role
 
 #: How long a permission is cached. For starts and merges it is always read again.
 _CACHED = timedelta(seconds=60)
@@ -32,6 +34,7 @@ class WriteAccess:
         self._clock = clock
         self.is_listed = is_listed
         self._known: dict[tuple[str, str], tuple[bool, datetime]] = {}
+        self._roles: dict[tuple[str, str], tuple[RepositoryRole, datetime]] = {}
         self._lock = threading.Lock()
 
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
@@ -57,3 +60,26 @@ class WriteAccess:
                 self._known.clear()
             self._known[key] = (allowed, now)
         return allowed
+
+    def role(
+        self, repository: str, login: str, *, user: int = 0, within: timedelta = _CACHED
+    ) -> Role:
+        """The role of somebody whose permission was read `within` this time; people who are listed
+        have write access but for the commands that `may_write` decides on.
+
+        `user` is GitHub's ID of the account: another one that took over its login has no role.
+        Raises `GitHubFailure`.
+        """
+        key, now = (repository, login.lower()), self._clock()
+        with self._lock:
+            known = self._roles.get(key)
+        if known is None or now - known[1] >= within:
+            known = self._github.roles.of(repository, login), now
+            with self._lock:
+                if len(self._roles) >= _CACHE_SIZE:
+                    self._roles.clear()
+                self._roles[key] = known
+        found = known[0]
+        if user and found.user and found.user != user:
+            return Role.NONE
+        return max(found.role, Role.WRITE) if self.is_listed(repository, login) else found.role
