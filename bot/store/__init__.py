@@ -71,6 +71,14 @@ from bot.store.session_list import (
     SessionSort,
 )
 from bot.store.sessions import MetadataTable, SessionsTable
+from bot.store.sign_ins import (
+    NewToken,
+    PersonalToken,
+    PersonalTokensTable,
+    SignedIn,
+    SignInsTable,
+    TokenScope,
+)
 from bot.store.slots import AgentEnd, AgentsTable, SlotsTable
 from bot.store.statistics import Backlog, StatisticsTable
 from bot.store.usage import USAGE_GROUPS, UsageFilter, UsageRow, UsageTable
@@ -175,11 +183,13 @@ class Store:
         self.observations = ObservationsTable(db)
         self.outbox = OutboxTable(db)
         self.outsiders = OutsidersTable(db)
+        self.personal_tokens = PersonalTokensTable(db)
         self.refreshes = RefreshesTable(db)
         self.refused = RefusedTable(db)
         self.repositories = RepositoriesTable(db)
         self.session_list = SessionListTable(db)
         self.sessions = SessionsTable(db)
+        self.sign_ins = SignInsTable(db)
         self.slots = SlotsTable(db)
         self.statistics = StatisticsTable(db)
         self.usage = UsageTable(db)

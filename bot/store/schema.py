@@ -12,7 +12,7 @@ IGNORE` in `repositories`.
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
-from bot.store.schema_additions import DELIVERY_OUTCOMES, NOTIFICATIONS, PERSONS
+from bot.store.schema_additions import DELIVERY_OUTCOMES, NOTIFICATIONS, PEOPLE, PERSONS
 
 #: The versions of the schema. Never change a released version: add a new one below.
 migrations = Migrations("mergewright")
@@ -389,4 +389,11 @@ def version_4(db: Database) -> None:
 def version_5(db: Database) -> None:
     """Add the effects of each delivery."""
     for statement in DELIVERY_OUTCOMES:
+        db.execute(statement)
+
+
+@migrations()
+def version_6(db: Database) -> None:
+    """Sign people in."""
+    for statement in PEOPLE:
         db.execute(statement)

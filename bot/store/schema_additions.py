@@ -48,3 +48,25 @@ DELIVERY_OUTCOMES = (
     # Covers lists of deliveries, so that they read no bodies.
     "CREATE INDEX deliveries_at ON deliveries (at, id, event, state)",
 )
+PEOPLE = (
+    # Browsers that are signed in, by the SHA-256 of their cookie. login: empty with the page's
+    # token. user: GitHub's ID.
+    """CREATE TABLE sign_ins (
+        hash TEXT PRIMARY KEY,
+        login TEXT NOT NULL,
+        user INTEGER NOT NULL,
+        created REAL NOT NULL,
+        seen REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE personal_tokens (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        hash TEXT NOT NULL UNIQUE,
+        login TEXT NOT NULL,
+        user INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        created REAL NOT NULL,
+        expires REAL NOT NULL,
+        used REAL
+    ) STRICT""",
+)

@@ -1,0 +1,140 @@
+"""Signed-in browsers, and people's tokens for programs: only hashes of what they send are kept."""
+
+import sqlite3
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from bot.store.database import StoreTable
+from bot.store.rows import RowDecoder, columns
+
+_ADD = "INSERT INTO sign_ins (hash, login, user, created, seen) VALUES (?, ?, ?, ?, ?)"
+ONE = "SELECT login, user, created, seen FROM sign_ins WHERE hash = ?"
+_SEEN = "UPDATE sign_ins SET seen = ? WHERE hash = ?"
+_END = "DELETE FROM sign_ins WHERE hash = ?"
+_END_ALL = "DELETE FROM sign_ins WHERE lower(login) = lower(?)"
+_END_OLD = "DELETE FROM sign_ins WHERE created < ? OR seen < ?"
+
+_COLUMNS = "id, login, user, name, scope, created, expires, used FROM personal_tokens"
+BY_HASH = f"SELECT {_COLUMNS} WHERE hash = ?"
+ALL = f"SELECT {_COLUMNS} ORDER BY id"
+OF = f"SELECT {_COLUMNS} WHERE lower(login) = lower(?) ORDER BY id"
+_CREATE = """INSERT INTO personal_tokens (hash, login, user, name, scope, created, expires)
+    VALUES (:hash, :login, :user, :name, :scope, :created, :expires)
+    RETURNING id, login, user, name, scope, created, expires, used"""
+_USE = "UPDATE personal_tokens SET used = ? WHERE id = ?"
+_REVOKE = "DELETE FROM personal_tokens WHERE id = ? AND (? = '' OR lower(login) = lower(?))"
+_REVOKE_OLD = "DELETE FROM personal_tokens WHERE expires < ?"
+
+
+class SignedIn(Struct, frozen=True, kw_only=True):
+    """A signed-in browser."""
+
+    login: str  #: Empty: it signed in with the page's token.
+    user: int  #: GitHub's ID of the account; 0 with the page's token.
+    created: datetime
+    seen: datetime  #: When it last sent a request, to the minute.
+
+
+class TokenScope(StrEnum):
+    """What a personal token is for, at most; each scope includes those before it."""
+
+    READ = "read"
+    MESSAGE = "message"
+    STEER = "steer"
+    ADMIN = "admin"
+
+
+class NewToken(Struct, frozen=True, kw_only=True):
+    """A personal token to be added."""
+
+    hash: str
+    login: str
+    user: int
+    name: str  #: What its owner calls it.
+    scope: TokenScope
+    created: datetime
+    expires: datetime
+
+
+class PersonalToken(Struct, frozen=True, kw_only=True):
+    """A person's token for programs."""
+
+    id: int
+    login: str
+    user: int
+    name: str
+    scope: TokenScope
+    created: datetime
+    expires: datetime
+    used: datetime | None = None  #: When it was last used, to the minute.
+
+
+_signed_in = RowDecoder(SignedIn, "sign_ins", "login")
+_token = RowDecoder(PersonalToken, "personal_tokens", "id")
+
+
+class SignInsTable(StoreTable):
+    """Signed-in browsers, by the hash of their cookie."""
+
+    def get(self, hash: str) -> SignedIn | None:
+        """Return the sign-in of a cookie; None if there is none, or it was ended."""
+        row = self._first(ONE, (hash,))
+        return None if row is None else _signed_in(row)
+
+    def add(self, hash: str, login: str, user: int, now: datetime, instead_of: str = "") -> None:
+        """Add a sign-in, and end the one that the browser had before, in one transaction."""
+        at = now.timestamp()
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_END, (instead_of,))
+            connection.execute(_ADD, (hash, login, user, at, at))
+
+        self._db.write(work)
+
+    def see(self, hash: str, now: datetime) -> None:
+        """Note that a browser sent a request."""
+        self._execute(_SEEN, (now.timestamp(), hash))
+
+    def end(self, hash: str) -> None:
+        """Sign a browser out."""
+        self._execute(_END, (hash,))
+
+    def end_all(self, login: str) -> int:
+        """Sign all browsers of a person out; returns how many there were."""
+        return self._execute(_END_ALL, (login,))
+
+    def delete_old(self, created: datetime, seen: datetime) -> None:
+        """Delete those that began before `created`, or sent no request since `seen`."""
+        self._execute(_END_OLD, (created.timestamp(), seen.timestamp()))
+
+
+class PersonalTokensTable(StoreTable):
+    """Personal tokens."""
+
+    def get(self, hash: str) -> PersonalToken | None:
+        """Return the token with a hash, expired or not; None if there is none."""
+        row = self._first(BY_HASH, (hash,))
+        return None if row is None else _token(row)
+
+    def of(self, login: str) -> list[PersonalToken]:
+        """Return the tokens of a person; an empty login: of all people."""
+        return list(map(_token, self._all(OF, (login,)) if login else self._all(ALL)))
+
+    def add(self, token: NewToken) -> PersonalToken:
+        """Add a token, and delete those that have expired."""
+
+        def work(connection: sqlite3.Connection) -> PersonalToken:
+            connection.execute(_REVOKE_OLD, (token.created.timestamp(),))
+            return _token(connection.execute(_CREATE, columns(token)).fetchone())
+
+        return self._db.write(work)
+
+    def use(self, id: int, now: datetime) -> None:
+        """Note that a token was used."""
+        self._execute(_USE, (now.timestamp(), id))
+
+    def revoke(self, id: int, login: str = "") -> bool:
+        """Delete a token, if it is this person's; an empty login: anybody's."""
+        return self._execute(_REVOKE, (id, login, login)) == 1
