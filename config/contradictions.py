@@ -46,6 +46,7 @@ def contradictions(settings: Settings) -> Iterator[str]:
     if _is_address(settings.github.api_url) and not settings.github.git_base:
         yield "github.git-url: required, because it cannot be derived from api-url"
     yield from _app_contradictions(settings)
+    yield from _sign_in_contradictions(settings)
     if len(os.fsencode(settings.data)) > _DATA_BYTES:
         yield (
             f"server.data = {short(str(settings.data))}: too long for the sockets in it;"
@@ -95,6 +96,14 @@ def _app_contradictions(settings: Settings) -> Iterator[str]:
         owner = project.repository.partition("/")[0]
         if settings.github.app_id and owners and owner.casefold() not in owners:
             yield f"projects.{name}.repository: {short(owner)} is not in github.allowed-owners"
+
+
+def _sign_in_contradictions(settings: Settings) -> Iterator[str]:
+    signing = settings.sign_in
+    if signing.takes_people and not signing.client_id:
+        yield "sign-in.client-id: required to sign in with GitHub; the App's settings there show it"
+    if signing.takes_people and not settings.server.public_url:
+        yield "server.public-url: required to sign in with GitHub, which sends people back to it"
 
 
 def _project_contradictions(settings: Settings) -> Iterator[str]:

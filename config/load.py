@@ -5,9 +5,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +25,7 @@ VARIABLES: Mapping[str, str] = {
     "webhook_secret_previous": "MERGEWRIGHT_WEBHOOK_SECRET_PREVIOUS",
     "private_key": "MERGEWRIGHT_GITHUB_PRIVATE_KEY",
     "page_token": "MERGEWRIGHT_PAGE_TOKEN",
+    "client_secret": "MERGEWRIGHT_GITHUB_CLIENT_SECRET",
 }
 
 _SECRET_VALUE = re.compile(
@@ -61,6 +64,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
     private_key: str = ""  #: The GitHub App's.
     private_key_source: str = ""  #: The setting or variable, and the file, for errors about it.
     page_token: str = ""
+    client_secret: str = ""  #: Of the GitHub App, for the sign-in.
     model_keys: Mapping[str, str] = {}  #: By environment variable.
     notifiers: Mapping[str, str] = {}  #: URLs and signing secrets, by environment variable.
     #: The texts of `env-files` of each project, by their names.
@@ -163,6 +167,7 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
         wanted.append("no webhook secret: set MERGEWRIGHT_WEBHOOK_SECRET to the webhook's secret")
+    wanted += no_sign_in(settings, secrets)
     wanted += [
         f"no model key: set {variable} (named by {place})"
         for variable, place in settings.key_variables.items()
@@ -187,6 +192,38 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
     if not settings.github.app_id and not secrets.token:
         return "no GitHub token: set MERGEWRIGHT_GITHUB_TOKEN, or github.app-id for an App"
     return ""
+
+
+def no_sign_in(settings: Settings, secrets: Secrets) -> list[str]:
+    """Return what is missing to sign in, each with its remedy.
+
+    A server that only this machine can reach may do without: its pages are disabled then.
+    """
+    wanted = []
+    if settings.sign_in.takes_people and not secrets.client_secret:
+        wanted.append(
+            "no sign-in with GitHub: set MERGEWRIGHT_GITHUB_CLIENT_SECRET to a client secret of the"
+            " App (its settings at GitHub, General, Client secrets)"
+        )
+    if not settings.sign_in.takes_people and not secrets.page_token and is_public(settings):
+        wanted.append(
+            f"no sign-in, but others can reach {settings.public_url}: set MERGEWRIGHT_PAGE_TOKEN to"
+            ' a long random value, or sign-in.method = "github"'
+        )
+    return wanted
+
+
+def is_public(settings: Settings) -> bool:
+    """Whether other machines can reach the server, by its own address or its public URL."""
+    hosts = (settings.server.host, urlsplit(settings.public_url).hostname or "")
+    return not all(map(_is_loopback, hosts))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def secret_values(

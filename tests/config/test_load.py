@@ -23,7 +23,7 @@ ANSWERS = {
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github,"
         " installation, limits, log, notify, policy, prices, profiles, projects, retention,"
-        " runtime, sandbox, server, timing, tracing"
+        " runtime, sandbox, server, sign-in, timing, tracing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
         "prices.x.input = -1.0: expected a number >= 0.0"
@@ -53,6 +53,12 @@ ANSWERS = {
         "policy.stuck-seconds = 1e+300: expected at most 1000000000000"
     ),
     "[policy]\nidle-seconds = -1": "policy.idle-seconds = -1.0: expected 0 or more",
+    "[sign-in]\nmethod = 'github'\n[server]\npublic-url = 'https://bot.example'": (
+        "sign-in.client-id: required to sign in with GitHub; the App's settings there show it"
+    ),
+    "[sign-in]\nmethod = 'both'\nclient-id = 'Iv1.1'": (
+        "server.public-url: required to sign in with GitHub, which sends people back to it"
+    ),
     "[policy]\nmode = 'merg'": (
         "policy.mode = 'merg': did you mean 'merge'? known: merge, observe, propose"
     ),

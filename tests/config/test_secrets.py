@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from config.load import VARIABLES, ConfigError, Secrets, load, missing, secret_values
+from config.load import (
+    VARIABLES,
+    ConfigError,
+    Secrets,
+    load,
+    missing,
+    secret_values,
+    settings_of,
+)
 from config.settings import AgentTypeSettings, GitHubSettings, ProjectSettings, Settings
 
 Complaints = Callable[[str], list[str]]
@@ -211,36 +219,28 @@ def test_missing_requirements_are_named() -> None:
     assert line.startswith("no private key for the GitHub App")
 
 
-def test_the_values_of_the_operators_files_are_secrets(file: Path) -> None:
-    folder = file.parent / "secrets"
-    (folder / "web").mkdir(parents=True)
-    (folder / ".env").write_text(
-        "# Settings\nexport STRIPE_KEY='hunter2-of-ada'\nHOST=localhost\n"
-        "DATABASE_URL=postgres://ada:hunter3-of-ada@localhost/db\n"
-    )
-    (folder / "web" / ".env").write_text("TOKEN=hunter4-of-ada\n")
-    file.write_text(
-        "[projects.w]\nrepository = 'a/w'\nenv-files = ['.env', 'web/.env']\n"
-        f"env-folder = '{folder}'\n[agent-types.claude]\nprogram = 'claude'\n"
-    )
-    settings, secrets = load(file, {})
-    assert secrets.env_files["w"]["web/.env"] == "TOKEN=hunter4-of-ada\n"
-    hidden = {"hunter2-of-ada", "hunter3-of-ada", "hunter4-of-ada"}
-    assert set(secret_values(settings, secrets, {})) == hidden
-    assert "hunter" not in repr(secrets)
-    (folder / ".env").unlink()
-    with pytest.raises(ConfigError, match=r"projects.w.env-files: .*\.env cannot be read: No such"):
-        load(file, {})
+OPEN = "[server]\npublic-url = 'https://bot.example/'\n"
+SIGN_IN = f"{OPEN}[sign-in]\nmethod = '{{}}'\nclient-id = 'Iv1.1'\n"
 
 
-@pytest.mark.parametrize("name", ["../.env", "/etc/x", "a//b", "a/../b", ".git/config", "a/.", "*"])
-def test_only_files_below_the_checkout_can_be_named(name: str, complaints: Complaints) -> None:
-    text = f"[projects.w]\nrepository = 'a/w'\nenv-folder = '/x'\nenv-files = ['{name}']"
-    (line,) = complaints(f"{text}\n[agent-types.claude]\nprogram = 'claude'")
-    assert line.startswith(f"projects.w.env-files[0] = {name!r}: ")
-
-
-def test_files_need_a_folder(complaints: Complaints) -> None:
-    text = "[projects.w]\nrepository = 'a/w'\nenv-files = ['.env']"
-    (line,) = complaints(f"{text}\n[agent-types.claude]\nprogram = 'claude'")
-    assert line == "projects.w.env-folder: required with env-files"
+@pytest.mark.parametrize(
+    ("text", "secrets", "wanted"),
+    [
+        ("", Secrets(), ""),
+        ("[server]\nhost = '127.0.0.2'", Secrets(), ""),
+        ("[server]\nhost = '0.0.0.0'", Secrets(), "MERGEWRIGHT_PAGE_TOKEN"),
+        ("[server]\nhost = '::'", Secrets(), "MERGEWRIGHT_PAGE_TOKEN"),
+        (OPEN, Secrets(), "https://bot.example/: set MERGEWRIGHT_PAGE_TOKEN"),
+        (OPEN, Secrets(page_token="x"), ""),
+        (SIGN_IN.format("github"), Secrets(page_token="x"), "MERGEWRIGHT_GITHUB_CLIENT_SECRET"),
+        (SIGN_IN.format("both"), Secrets(page_token="x"), "MERGEWRIGHT_GITHUB_CLIENT_SECRET"),
+        (SIGN_IN.format("github"), Secrets(client_secret="x"), ""),
+        (SIGN_IN.format("both"), Secrets(client_secret="x"), ""),
+    ],
+)
+def test_a_server_that_others_reach_needs_a_way_to_sign_in(
+    text: str, secrets: Secrets, wanted: str
+) -> None:
+    found = [one for one in missing(settings_of(text, ""), secrets) if "sign-in" in one]
+    assert len(found) == bool(wanted)
+    assert all(wanted in one for one in found)
