@@ -70,6 +70,8 @@ class WriteAccess:
         `user` is GitHub's ID of the account: another one that took over its login has no role.
         Raises `GitHubFailure`.
         """
+        if not login:
+            return Role.NONE
         key, now = (repository, login.lower()), self._clock()
         with self._lock:
             known = self._roles.get(key)

@@ -13,19 +13,33 @@ from bot.system.clock import Clock
 from bot.system.log import log_fields
 from bot.system.tracing import hand_on, span
 from lifecycle.model.actions import Action
+from lifecycle.model.roles import Role
 from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
 
 #: Commands that being listed is not enough for: they merge, push held commits or spend money.
 _NEEDS_WRITE_ACCESS = frozenset({"merge", "allow", "budget"})
+#: What people with the permission `triage` may do: give the agent words.
+TO_AGENT = frozenset({"answer", "tell"})
+
+
+def may_give(people: WriteAccess, repository: str, actor: str, kind: str) -> bool:
+    """Whether somebody may give a command: in a comment, on the pages and over the API alike.
+
+    Raises `GitHubFailure`.
+    """
+    if is_local(actor):
+        return True
+    writes = kind in _NEEDS_WRITE_ACCESS
+    may = people.may_write if writes else people.may_command
+    if may(repository, actor, fresh=writes or kind == "start"):
+        return True
+    return kind in TO_AGENT and people.role(repository, actor) >= Role.TRIAGE
 
 
 class CommandAuthorizer:
-    """Grants commands of people with write access, listed people and local users; refuses others.
-
-    Being listed is not enough for `merge`, `allow` and `budget`.
-    """
+    """Grants the commands of people who may give them, and refuses all others."""
 
     def __init__(
         self, store: Store, people: WriteAccess, clock: Clock, is_silenced: Callable[[str], bool]
@@ -81,7 +95,7 @@ class CommandAuthorizer:
         now = self._clock()
         found = session_on(self._store, command.repository, command.number)
         session = self._store.sessions.get(found) if found else None
-        if not self._may(command):
+        if not may_give(self._people, command.repository, command.actor, command.kind):
             outsider = Outsider(
                 repository=command.repository,
                 issue=session.issue.number if session else command.number,
@@ -108,13 +122,6 @@ class CommandAuthorizer:
             return ()
         values = {"kind": command.kind} if topic == "no_session" else {"text": command.text}
         return replies(command.key, command.comment, command.number, topic, values)
-
-    def _may(self, command: NewCommand) -> bool:
-        if is_local(command.actor):
-            return True
-        writes = command.kind in _NEEDS_WRITE_ACCESS
-        may = self._people.may_write if writes else self._people.may_command
-        return may(command.repository, command.actor, fresh=writes or command.kind == "start")
 
 
 def session_on(store: Store, repository: str, number: int) -> str | None:

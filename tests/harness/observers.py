@@ -11,6 +11,7 @@ from bot.decide.assignment import Assignment
 from bot.decide.opening import Opening
 from bot.github.errors import Refused, TryLater
 from bot.github.rest import RepositoryAliases
+from bot.github.roles import RepositoryRole
 from bot.github.snapshots import CheckReport, IssueSnapshot, Labeling, PointBudget, PullSnapshot
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import CommandAuthorizer
@@ -26,6 +27,7 @@ from config.settings import AgentSettings, ProjectSettings
 from lifecycle.model.actions import Publish
 from lifecycle.model.facts import Issue, Pull
 from lifecycle.model.key import parse
+from lifecycle.model.roles import Role
 from lifecycle.model.status import Mover
 
 PROJECTS: Mapping[str, ProjectSettings] = {
@@ -42,7 +44,9 @@ class GitHub:
     def __init__(self) -> None:
         self.read = self
         self.aliases = RepositoryAliases()
+        self.roles = self
         self.writers = {"ada", "rob"}
+        self.triagers: set[str] = set()
         self.issues: dict[int, Any] = {}
         self.pulls: dict[int, Any] = {}
         self.pulls_read: list[int] = []
@@ -72,6 +76,9 @@ class GitHub:
         if repository in self.refuses:
             raise Refused("no access", 403)
         return login in self.writers
+
+    def of(self, repository: str, login: str) -> RepositoryRole:
+        return RepositoryRole(Role.TRIAGE if login in self.triagers else Role.NONE)
 
     def issue(self, repository: str, number: int) -> Any:
         return answer(self.issues.get(number))
