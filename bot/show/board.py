@@ -110,9 +110,12 @@ def card(session: Session, queued: QueuedSession | None = None) -> Card:
     return Card(summarize(session, queued), next_action(session))
 
 
-def board(store: Store, filter: BoardFilter, caps: Caps) -> Board:
-    """Read the board; `caps` are the limits on running sessions, for the order of the queue."""
+def board(
+    store: Store, filter: BoardFilter, caps: Caps, projects: tuple[str, ...] | None = None
+) -> Board:
+    """Read the board. `caps` are the limits of the queue; `projects` as of a `SessionQuery`."""
     query = SessionQuery(
+        projects=projects,
         project=filter.project,
         agent=filter.agent,
         statuses=(filter.status,) if filter.status else (),

@@ -21,8 +21,9 @@ CURSOR: Final = "^[0-9]{1,12}[.][0-9]{1,9}:[A-Za-z0-9._-]{1,200}$"
 
 _WAITS = """(status || ' ' || reason IN (SELECT value FROM json_each(:waiting))
     AND (ended IS NULL OR issue ->> 'open'))"""
-# Conditions on large columns, which are slow to read, come last: an issue is large.
-_CHOSEN = f"""(:project = '' OR project = :project)
+# What is slow to read comes last: an issue is large.
+_CHOSEN = f"""(:projects IS NULL OR project IN (SELECT value FROM json_each(:projects)))
+        AND (:project = '' OR project = :project)
         AND (:agent = '' OR :agent IN (agent_name, agent_type))
         AND (:person = '' OR lower(requester) = lower(:person))
         AND (:statuses = '[]' OR status IN (SELECT value FROM json_each(:statuses)))
@@ -48,13 +49,16 @@ _SORTS: Final = {
     for sign, beyond, order in (("-", "<", "DESC"), ("", ">", "ASC"))
 }
 REQUESTERS = """SELECT DISTINCT requester FROM sessions WHERE requester <> ''
-    ORDER BY lower(requester) LIMIT ?"""
+        AND (?1 IS NULL OR project IN (SELECT value FROM json_each(?1)))
+    ORDER BY lower(requester) LIMIT ?2"""
 LISTED = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class SessionQuery(Struct, frozen=True, kw_only=True):
     """Which sessions to list, and how. An empty field selects all."""
 
+    #: The projects to choose from; None: all, and those that are no longer configured.
+    projects: tuple[str, ...] | None = None
     project: str = ""
     agent: str = ""  #: The name of an agent, or an agent type.
     statuses: tuple[str, ...] = ()
@@ -126,9 +130,10 @@ class SessionListTable(StoreTable):
             rows.sort(key=lambda row: places[row["id"]])
             return list(skip_corrupt(session_decoder(connection, rows), rows))
 
-    def requesters(self, most: int) -> list[str]:
-        """Return up to `most` people who requested sessions, by login in alphabetical order."""
-        return [row["requester"] for row in self._all(REQUESTERS, (most,))]
+    def requesters(self, most: int, projects: Collection[str] | None = None) -> list[str]:
+        """Return the first people, by name, who requested sessions of projects (None: all)."""
+        among = None if projects is None else encoded(projects)
+        return [row["requester"] for row in self._all(REQUESTERS, (among, most))]
 
 
 def _values(query: SessionQuery, waiting: Collection[str]) -> dict[str, object]:
@@ -136,6 +141,7 @@ def _values(query: SessionQuery, waiting: Collection[str]) -> dict[str, object]:
     number = re.fullmatch(r"#?(\d{1,9})", query.search)
     return {
         **msgspec.structs.asdict(query),
+        "projects": None if query.projects is None else encoded(query.projects),
         "statuses": encoded(query.statuses),
         "pattern": f"%{escaped}%",
         "number": int(number[1]) if number else None,

@@ -83,15 +83,9 @@ class SignInsTable(StoreTable):
         row = self._first(ONE, (hash,))
         return None if row is None else _signed_in(row)
 
-    def add(self, hash: str, login: str, user: int, now: datetime, instead_of: str = "") -> None:
-        """Add a sign-in, and end the one that the browser had before, in one transaction."""
-        at = now.timestamp()
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_END, (instead_of,))
-            connection.execute(_ADD, (hash, login, user, at, at))
-
-        self._db.write(work)
+    def add(self, hash: str, login: str, user: int, now: datetime) -> None:
+        """Add a sign-in."""
+        self._execute(_ADD, (hash, login, user, now.timestamp(), now.timestamp()))
 
     def see(self, hash: str, now: datetime) -> None:
         """Note that a browser sent a request."""
@@ -101,9 +95,9 @@ class SignInsTable(StoreTable):
         """Sign a browser out."""
         self._execute(_END, (hash,))
 
-    def end_all(self, login: str) -> int:
-        """Sign all browsers of a person out; returns how many there were."""
-        return self._execute(_END_ALL, (login,))
+    def end_all(self, login: str) -> None:
+        """Sign all browsers of a person out."""
+        self._execute(_END_ALL, (login,))
 
     def delete_old(self, created: datetime, seen: datetime) -> None:
         """Delete those that began before `created`, or sent no request since `seen`."""

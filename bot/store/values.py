@@ -169,6 +169,7 @@ class QueuedSession(Struct, frozen=True, kw_only=True):
     """A session that waits for a slot."""
 
     session: str
+    project: str
     position: int  #: From 1.
     starts_at: datetime | None  #: Estimated; None if unknown.
     waits: str  #: Why it has no slot yet.

@@ -51,6 +51,7 @@ def test_the_start_is_estimated_from_earlier_sessions(
 def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -> None:
     waits = QueuedSession(
         session="widgets-1",
+        project="widgets",
         position=1,
         starts_at=None,
         waits="every slot is in use",

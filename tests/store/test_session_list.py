@@ -151,6 +151,22 @@ def test_requesters_are_listed_once_by_name(scenario: Scenario, store: Store) ->
     assert store.session_list.requesters(1) == ["ada"]
 
 
+def test_sessions_and_requesters_of_some_projects_are_chosen(
+    scenario: Scenario, store: Store
+) -> None:
+    for number, project in enumerate(("widgets", "gears", "widgets"), 1):
+        new = scenario.new_session(number)
+        repository, login = f"acme/{project}", f"{project}-{number}"
+        new = replace(new, project=project, repository=repository, requester=login)
+        store.sessions.create(new)
+    assert sorted(ids(store, projects=("widgets",))) == ["1", "3"]
+    assert ids(store, projects=("widgets",), project="gears") == []
+    assert sorted(ids(store, projects=("gears", "widgets"))) == ["1", "2", "3"]
+    assert ids(store, projects=()) == []
+    assert store.session_list.requesters(10, ("gears",)) == ["gears-2"]
+    assert store.session_list.requesters(10, ()) == []
+
+
 @pytest.mark.parametrize("cursor", ["0.0:x", f"{'9' * 12}.{'9' * 9}:{'x' * 200}"])
 def test_every_cursor_of_the_documented_form_has_a_page(store: Store, cursor: str) -> None:
     assert re.search(CURSOR, cursor)
