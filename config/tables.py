@@ -87,3 +87,26 @@ class TracingSettings(SettingsTable, frozen=True, kw_only=True):
         str,
         Meta(pattern=r"^(https?://[^\s]+)?$", description="a URL such as http://127.0.0.1:4318"),
     ] = ""
+
+
+class SignInSettings(SettingsTable, frozen=True, kw_only=True):
+    """How people sign in to the pages, and for how long: `[sign-in]`."""
+
+    #: "token": with the one token in the environment; "github": with their account there, by the
+    #: App; "both".
+    method: Literal["token", "github", "both"] = "token"
+    client_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]*$")] = ""  #: Of the App.
+    permission_seconds: Seconds = 300.0  #: How old a permission may be that lets people see.
+    idle_hours: Annotated[float, Meta(gt=0, le=8760)] = 24.0  #: Signed out after so long unused.
+    most_hours: Annotated[float, Meta(gt=0, le=8760)] = 168.0  #: Signed out after so long anyway.
+    token_days: Days = 365.0  #: The longest life of a personal token.
+
+    @property
+    def takes_token(self) -> bool:
+        """Whether the one token signs in."""
+        return self.method != "github"
+
+    @property
+    def takes_people(self) -> bool:
+        """Whether people sign in with their GitHub accounts."""
+        return self.method != "token"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from litestar.handlers import HTTPRouteHandler
 
 from bot.cli.program import app
 from bot.github.github_app import PERMISSIONS
@@ -18,6 +19,7 @@ from bot.intake.commands import COMMANDS
 from bot.intake.events import EVENTS
 from bot.setup.manifest import manifest
 from bot.web.api.router import PATH, ROUTES
+from bot.web.visitor import NEEDS, Needs, Where
 from config import load
 from scripts import core_tables
 
@@ -61,12 +63,18 @@ def comments() -> str:
 def api() -> str:
     """Return the table of the API's routes, with the first lines of their docstrings."""
     rows = (
-        (f"`{method} {PATH}{_PARAMETER.sub(_named, path)}`", route.summary or "")
+        (f"`{method} {PATH}{_PARAMETER.sub(_named, path)}`", route.summary or "", _needs(route))
         for route in ROUTES
         for method in route.http_methods
         for path in route.paths
     )
-    return table(("request", "what it is for"), rows)
+    return table(("request", "what it is for", "permission"), rows)
+
+
+def _needs(route: HTTPRouteHandler) -> str:
+    needs: Needs = route.opt[NEEDS]
+    where = " in all projects" if needs.where is Where.EVERYWHERE else ""
+    return f"`{needs.role.name.lower()}`{where}"
 
 
 def _named(parameter: re.Match[str]) -> str:

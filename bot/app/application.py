@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from threading import Event
 
+from bot.app.github_client import github_sign_in
 from bot.app.wiring import Wakes, Wiring
 from bot.app.workers import Job, Ticker, Worker
 from bot.archive.retention import Busy
@@ -124,6 +125,8 @@ class App:
                 policy_of=wiring.policies.of,
                 caps=lambda: wiring.caps,
                 terminal=terminal(wiring.store, wiring.locations, wiring.redact),
+                people=wiring.people,
+                sign_in=github_sign_in(settings, secrets),
                 limits=WebhookLimits(
                     body_bytes=settings.limits.webhook_bytes,
                     unverified_bytes=settings.limits.unverified_bytes,

@@ -1,9 +1,10 @@
-"""Creates the GitHub client of the configured account."""
+"""The GitHub client of the configured account, and the sign-in with its App."""
 
 import os
 
 from bot.github.auth import Credentials
 from bot.github.client import GitHub
+from bot.github.sign_in import GitHubSignIn
 from bot.system.clock import Clock, utc_now
 from bot.system.redaction import Redaction
 from config.load import Secrets, secret_values
@@ -24,4 +25,14 @@ def github_client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) 
         write_interval_seconds=settings.timing.write_interval_seconds,
         redact=Redaction(secret_values(settings, secrets, os.environ), common_forms=True),
         clock=clock,
+    )
+
+
+def github_sign_in(settings: Settings, secrets: Secrets) -> GitHubSignIn | None:
+    """Return the sign-in with GitHub; None if people do not sign in with it."""
+    if not settings.sign_in.takes_people:
+        return None
+    github = settings.github
+    return GitHubSignIn(
+        github.git_base, github.api_url, settings.sign_in.client_id, secrets.client_secret
     )

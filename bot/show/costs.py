@@ -78,9 +78,10 @@ def ranges(now: datetime) -> Mapping[str, CostFilter]:
     }
 
 
-def costs(store: Store, projects: Mapping[str, ProjectSettings], filter: CostFilter) -> Costs:
-    """Sum up the usage and cost that a filter selects."""
-    among = usage_filter(projects, filter)
+def costs(
+    store: Store, projects: Mapping[str, ProjectSettings], among: UsageFilter, filter: CostFilter
+) -> Costs:
+    """Sum up what a filter selects; `among` is what `usage_filter` returns for it."""
     days, step = _days(store.usage.totals("day", among=among), filter)
     count, sessions = store.usage.sessions(among), store.usage.most("cost_usd", among, _ROWS)
     total = replace(_added("", days), sessions=count)
@@ -106,8 +107,12 @@ def costs(store: Store, projects: Mapping[str, ProjectSettings], filter: CostFil
     )
 
 
-def usage_filter(projects: Mapping[str, ProjectSettings], filter: CostFilter) -> UsageFilter:
-    """Return a filter as the store's filter, which has repositories instead of projects."""
+def usage_filter(
+    projects: Mapping[str, ProjectSettings],
+    filter: CostFilter,
+    repositories: tuple[str, ...] | None = None,
+) -> UsageFilter:
+    """Return the filter as the store takes it; `repositories` as there."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,
@@ -115,6 +120,7 @@ def usage_filter(projects: Mapping[str, ProjectSettings], filter: CostFilter) ->
         person=filter.person,
         first=filter.first.isoformat(),
         last=filter.last.isoformat(),
+        repositories=repositories,
     )
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 
 from bot.store.database import StoreTable
 from bot.store.history import wake, wake_siblings
-from bot.store.rows import Row, RowDecoder, columns
+from bot.store.rows import Row, RowDecoder, columns, encoded
 from bot.store.values import UsageTotal
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
@@ -75,6 +75,7 @@ USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
 _COLUMNS = f"session, agent, day, repository, requester, active_seconds, {', '.join(_KINDS)}"
 _USED = f"(SELECT {_COLUMNS} FROM usage UNION ALL SELECT {_COLUMNS} FROM ledger)"
 _AMONG = """WHERE (:session = '' OR session = :session)
+        AND (:repositories IS NULL OR repository IN (SELECT value FROM json_each(:repositories)))
         AND (:repository = '' OR repository = :repository)
         AND (:agent = '' OR agent = :agent)
         AND (:person = '' OR lower(requester) = lower(:person))
@@ -107,7 +108,9 @@ class UsageFilter(Struct, frozen=True, kw_only=True):
     agent: str = ""
     person: str = ""  #: Who requested the session; upper and lower case are the same.
     first: str = ""  #: The first UTC day, as in `2030-01-31`.
-    last: str = ""  #: The last UTC day, included.
+    last: str = ""  #: The last one.
+    #: The repositories to choose from; None: all, and those of former projects.
+    repositories: tuple[str, ...] | None = None
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
@@ -143,7 +146,7 @@ class UsageTable(StoreTable):
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
-        values = {**asdict(among), "session": session}
+        values = _values(among, session)
         return [UsageTotal(**dict(row)) for row in self._all(query, values)]
 
     def most(
@@ -152,17 +155,17 @@ class UsageTable(StoreTable):
         """Return the usage of the `limit` sessions with the highest `column`, highest first."""
         order = f"sum({column}) DESC, session"
         query = _TOTALS.format(name="session", order=order, source=_USED, limit=limit)
-        rows = self._all(query, {**asdict(among), "session": ""})
+        rows = self._all(query, _values(among))
         return [UsageTotal(**dict(row)) for row in rows]
 
     def sessions(self, among: UsageFilter) -> int:
-        """Return how many sessions have usage that the filter selects."""
-        (row,) = self._all(_COUNT, {**asdict(among), "session": ""})
+        """Return how many sessions used a model."""
+        (row,) = self._all(_COUNT, _values(among))
         return int(row["sessions"])
 
     def rows(self, among: UsageFilter) -> list[UsageRow]:
-        """Return the selected usage by day, session and agent, the first day first."""
-        rows = self._all(_ROWS, {**asdict(among), "session": ""})
+        """Return usage by day, session and agent, the first day first."""
+        rows = self._all(_ROWS, _values(among))
         return [UsageRow(**dict(row)) for row in rows]
 
     def record_response(
@@ -186,6 +189,12 @@ class UsageTable(StoreTable):
             return [session]
 
         self._change(work)
+
+
+def _values(among: UsageFilter, session: str = "") -> dict[str, object]:
+    chosen = among.repositories
+    repositories = None if chosen is None else encoded(chosen)
+    return {**asdict(among), "session": session, "repositories": repositories}
 
 
 def keep_in_ledger(connection: sqlite3.Connection, session: str) -> None:

@@ -1,34 +1,43 @@
-"""Access to the pages and the API: a bearer token, or in browsers a cookie derived from it."""
+"""Access to the pages and the API: who sends a request, and whether they may use its route."""
 
-import hashlib
+import asyncio
 import hmac
-import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urlsplit
 
-from litestar.connection import ASGIConnection
-from litestar.datastructures import Cookie, State
 from litestar.exceptions import (
+    ClientException,
     HTTPException,
     NotAuthorizedException,
+    NotFoundException,
     PermissionDeniedException,
-    TooManyRequestsException,
 )
 from litestar.handlers import BaseRouteHandler
 
-Visitor = ASGIConnection[Any, Any, Any, State]
+from bot.github.write_access import WriteAccess
+from bot.store import Store
+from bot.web.page_token import PageToken
+from bot.web.personal_tokens import PREFIX, PersonalTokens
+from bot.web.reach import Reach, refused
+from bot.web.sign_ins import SignIns
+from bot.web.visitor import NEEDS, Connection, Needs, Visitor, Where
+from config.settings import Settings
+from lifecycle.model.roles import Role
 
-COOKIE = "mergewright-page"
 FAILED = "The server could not answer this request."
-_SECONDS = 7 * 24 * 3600
-#: The most different wrong tokens in a minute, from all visitors, as bearer tokens and at sign-in.
-_GUESSES_A_MINUTE = 60
-_MINUTE = 60.0
 _NOT_CONFIGURED = (
     "Set MERGEWRIGHT_PAGE_TOKEN to a long random value in the server's environment and restart it."
 )
 _BEARER = "Send the header Authorization: Bearer TOKEN with the page's token."
+_OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token, or sign in."
+_READS = ("GET", "HEAD", "OPTIONS")
+#: How often an open stream looks whether its visitor may still see it.
+_STREAM_SECONDS = 15.0
 
 
 def remedy_of(problem: HTTPException) -> str:
@@ -37,70 +46,87 @@ def remedy_of(problem: HTTPException) -> str:
 
 
 class Access:
-    """Checks the tokens and cookies of visitors against the configured token."""
+    """Decides who may use which route."""
 
-    def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """An empty `token` denies access to everyone; `clock` returns monotonic seconds."""
-        self._token = token
-        self._guesses = _Guesses(clock)
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        page_token: PageToken,
+        sign_ins: SignIns,
+        people: WriteAccess | None,
+    ) -> None:
+        """`people` reads their permissions at GitHub."""
+        self.page_token = page_token
+        self.sign_ins = sign_ins
+        self.tokens = PersonalTokens(store)
+        self.token_days = settings.sign_in.token_days
+        self._store = store
+        self._people = people
+        self._projects = settings.projects
+        self._settings = settings.sign_in
+        self._within = timedelta(seconds=settings.sign_in.permission_seconds)
+        public = urlsplit(settings.public_url)
+        self._hosts = {public.hostname, settings.server.host.lower(), "localhost"}
+        self._origin = public.netloc
 
     def __deepcopy__(self, memo: object) -> "Access":
         """Return itself: Litestar copies guards, but all must count the same wrong tokens."""
         return self
 
-    def opens(self, token: str) -> bool:
-        """Whether this is the configured token, compared in constant time.
+    def reach(self, visitor: Visitor) -> Reach:
+        """Return what a visitor may see and do."""
+        return Reach(visitor, self._projects, self._people, self._within)
 
-        Raises 429, without a comparison, after too many wrong tokens. Cookies stay valid.
+    def guard(self, connection: Connection, handler: BaseRouteHandler) -> None:
+        """Raise an error unless the visitor may use this route, and note who they are.
+
+        401: nobody is signed in. 403: they lack the role, no way to sign in is configured, or
+        another site sent the request. 404: they may not know of the session.
         """
-        shown, right = (hashlib.sha256(word.encode()).digest() for word in (token, self._token))
-        if self._guesses.is_known(shown):
-            return False
-        found = bool(self._token) and hmac.compare_digest(shown, right)
-        if not found:
-            self._guesses.add(shown)
-        return found
-
-    def cookie(self, *, secure: bool) -> Cookie:
-        """Return a cookie that is valid for a week; changing the token invalidates it."""
-        until = str(int(time.time()) + _SECONDS)
-        return Cookie(
-            key=COOKIE,
-            value=f"{until}.{self._seal(f'page:{until}')}",
-            max_age=_SECONDS,
-            httponly=True,
-            samesite="strict",
-            secure=secure,
-        )
-
-    def guard(self, connection: Visitor, _handler: BaseRouteHandler) -> None:
-        """Raise 403 if no token is configured, 401 if the visitor has no valid token or cookie."""
+        needs = handler.opt.get(NEEDS)
+        if needs is None:
+            raise PermissionDeniedException("This route does not say who may use it.")
+        if needs.where is Where.NOWHERE:
+            self._check_site(connection)
+            return
         self.check_configured()
-        if not self._bears(connection) and not self._admitted(connection.cookies.get(COOKIE, "")):
-            raise NotAuthorizedException(
-                "The page's token is required.",
-                headers={"www-authenticate": "Bearer"},
-                extra={"remedy": _BEARER},
-            )
+        visitor = self._by_token(connection)
+        if visitor is None:
+            self._check_site(connection)
+            visitor = self._by_cookie(connection)
+        if visitor is None:
+            raise self._not_signed_in()
+        connection.scope["user"] = visitor
+        if visitor.login:
+            self._check_role(connection, self.reach(visitor), needs)
 
-    def guard_api(self, connection: Visitor, handler: BaseRouteHandler) -> None:
-        """Raise as `guard` does, and raise 403 for a write with a cookie instead of a bearer token.
+    def guard_api(self, connection: Connection, handler: BaseRouteHandler) -> None:
+        """Raise as `guard` does, and raise 403 for a write with a cookie instead of a token.
 
         A browser adds its cookie to requests that other sites cause (CSRF).
         """
         self.guard(connection, handler)
-        reads = connection.scope.get("method") in ("GET", "HEAD", "OPTIONS")
-        # A bearer token proves that no other site made the request: none knows the token.
-        if not reads and not self._bears(connection):
+        # Another site can set this header, but does not know the token.
+        if connection.scope.get("method") not in _READS and not connection.user.bears:
             raise PermissionDeniedException(
                 "A cookie is not enough to change anything here.", extra={"remedy": _BEARER}
             )
 
-    def csrf_token(self, connection: Visitor) -> str:
-        """Return the CSRF token for this visitor's forms, derived from the visitor's cookie."""
-        return self._seal(f"form:{connection.cookies.get(COOKIE, '')}")
+    def check_configured(self) -> None:
+        """Raise 403 if there is no way to sign in."""
+        if not self._settings.takes_people and not self.page_token:
+            raise PermissionDeniedException(
+                "The page is disabled because no token is configured.",
+                extra={"remedy": _NOT_CONFIGURED},
+            )
 
-    def check_form(self, connection: Visitor, token: str) -> None:
+    def csrf_token(self, connection: Connection) -> str:
+        """Return the CSRF token for this visitor's forms; it ends with their sign-in."""
+        cookie = connection.cookies.get(self.sign_ins.name, "")
+        return hmac.new(cookie.encode(), b"form", "sha256").hexdigest()
+
+    def check_form(self, connection: Connection, token: str) -> None:
         """Raise 403 unless the form carries this visitor's CSRF token."""
         if not hmac.compare_digest(token.encode(), self.csrf_token(connection).encode()):
             raise PermissionDeniedException(
@@ -108,61 +134,109 @@ class Access:
                 extra={"remedy": "Reload the page and submit the form again."},
             )
 
-    def check_configured(self) -> None:
-        """Raise 403 if no token is configured."""
-        if not self._token:
+    def roles_now(self, connection: Connection) -> Callable[[str], Role] | None:
+        """Return the role in each project of the visitor of an open stream; None: it has to end."""
+        visitor = self._by_token(connection) or self._by_cookie(connection, note=False)
+        return None if visitor is None else self.reach(visitor).snapshot()
+
+    def _by_token(self, connection: Connection) -> Visitor | None:
+        bearer = _bearer(connection)
+        if self._settings.takes_people and bearer.startswith(PREFIX):
+            return self.tokens.find(bearer)
+        if bearer and self._settings.takes_token and self.page_token.opens(bearer):
+            return Visitor(bears=True)
+        return None
+
+    def _by_cookie(self, connection: Connection, *, note: bool = True) -> Visitor | None:
+        return self.sign_ins.find(connection.cookies.get(self.sign_ins.name, ""), note=note)
+
+    def _not_signed_in(self) -> NotAuthorizedException:
+        says, remedy = "The page's token is required.", _BEARER
+        if self._settings.takes_people:
+            says, remedy = "You are not signed in.", _OWN_BEARER
+        headers = {"www-authenticate": "Bearer"}
+        return NotAuthorizedException(says, headers=headers, extra={"remedy": remedy})
+
+    def _check_role(self, connection: Connection, reach: Reach, needs: Needs) -> None:
+        if needs.where is Where.SESSION:
+            name = str(connection.path_params["id"])
+            session = self._store.sessions.get(name)
+            role = reach.role(session.project) if session else Role.NONE
+            if session is None or not role:
+                raise NotFoundException(f"No session {name}.")
+            if role < needs.role:
+                raise refused(needs.role, session.repository)
+        elif needs.where is Where.ANYWHERE:
+            role = max(reach.roles().values(), default=Role.NONE)
+            if role < needs.role:
+                raise refused(needs.role, "the repository of a project")
+        elif reach.everywhere() < needs.role:
+            raise refused(needs.role, "the repositories of all projects")
+
+    def _check_site(self, connection: Connection) -> None:
+        """Raise an error if another site is behind a request, with which a browser sends cookies.
+
+        Its name may resolve to this server (DNS rebinding), or its page may send a form here. An
+        address as the name is no other site's.
+        """
+        host = connection.headers.get("host", "")
+        name = _split(f"//{host}").hostname or ""
+        if name not in self._hosts and not _is_address(name):
+            raise ClientException(
+                f"This server is not {name[:80] or 'there'}.",
+                extra={"remedy": "Set server.public-url to the URL that people use."},
+            )
+        if connection.scope.get("method") in _READS:
+            return
+        origin = connection.headers.get("origin")
+        # Newer browsers say it themselves: https://web.dev/articles/fetch-metadata
+        site = connection.headers.get("sec-fetch-site")
+        own = site in ("same-origin", "none")
+        if site is None:
+            own = origin is None or _split(origin).netloc in (host, self._origin)
+        if not own:
             raise PermissionDeniedException(
-                "The page is disabled because no token is configured.",
-                extra={"remedy": _NOT_CONFIGURED},
+                "This request comes from another site.",
+                extra={"remedy": "Open this server's own page and try again."},
             )
 
-    def _bears(self, connection: Visitor) -> bool:
-        # Headers are decoded as Latin-1; tokens with other letters are sent as UTF-8.
-        shown = (
-            connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
-        )
-        scheme, _, token = shown.partition(" ")
-        return scheme.lower() == "bearer" and self.opens(token.strip())
 
-    def _admitted(self, cookie: str) -> bool:
-        until, _, seal = cookie.partition(".")
-        if not hmac.compare_digest(seal.encode(), self._seal(f"page:{until}").encode()):
-            return False
-        return time.time() < int(until)
+class LiveReach:
+    """What the visitor of an open stream may see, which is asked again every few seconds."""
 
-    def _seal(self, text: str) -> str:
-        return hmac.new(self._token.encode(), text.encode(), "sha256").hexdigest()
-
-
-class _Guesses:
-    """The wrong tokens of the current minute, from all visitors: IP addresses can be forged.
-
-    Only different tokens count, so that a program with an old token locks nobody out.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, access: Access, connection: Connection) -> None:
+        self._read = partial(access.roles_now, connection)
         self._until = 0.0
-        self._wrong: set[bytes] = set()  # SHA-256.
-        self._lock = threading.Lock()
+        self._roles: Callable[[str], Role] | None = None
 
-    def is_known(self, digest: bytes) -> bool:
-        """Whether a token is known as wrong. After too many wrong ones, raises 429 for others."""
-        with self._lock:
-            if self._clock() >= self._until:
-                self._until = self._clock() + _MINUTE
-                self._wrong.clear()
-            if digest in self._wrong:
-                return True
-            if len(self._wrong) >= _GUESSES_A_MINUTE:
-                raise TooManyRequestsException(
-                    "Too many wrong tokens were tried.",
-                    headers={"retry-after": str(int(self._until - self._clock()) + 1)},
-                    extra={"remedy": "Wait a minute and try again."},
-                )
-            return False
+    async def roles(self) -> Callable[[str], Role] | None:
+        """Return the visitor's role in each project; None: the stream has to end."""
+        if time.monotonic() >= self._until:
+            with suppress(HTTPException):  # Too many guesses by others: what is known remains.
+                self._roles = await asyncio.to_thread(self._read)
+            self._until = time.monotonic() + _STREAM_SECONDS
+        return self._roles
 
-    def add(self, digest: bytes) -> None:
-        """Count a wrong token."""
-        with self._lock:
-            self._wrong.add(digest)
+
+def _bearer(connection: Connection) -> str:
+    """Return the token of the Authorization header; empty if there is none."""
+    # Headers are decoded as Latin-1; tokens with other letters are sent as UTF-8.
+    shown = connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
+    scheme, _, token = shown.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _split(url: str) -> SplitResult:
+    """Split a URL that another program sent; nothing is in one that is malformed."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -9,6 +9,8 @@ from litestar.exceptions import HTTPException
 from litestar.static_files import create_static_files_router
 from litestar.types import Message, Scope
 
+from bot.github.sign_in import GitHubSignIn
+from bot.github.write_access import WriteAccess
 from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
 from bot.store import Store
@@ -20,8 +22,12 @@ from bot.web.event_feed import EventFeed
 from bot.web.health import Health, health_routes
 from bot.web.live import Watchers
 from bot.web.metrics import metrics_route
+from bot.web.page_token import PageToken
 from bot.web.pages import as_page, page_routes
+from bot.web.sign_in_pages import sign_in_routes
+from bot.web.sign_ins import SignIns
 from bot.web.views import Views
+from bot.web.visitor import public
 from bot.web.webhook import WebhookLimits, webhook
 from config.settings import Settings
 from lifecycle.judge.capacity import Caps
@@ -49,17 +55,22 @@ def build(
     policy_of: Callable[[str], Policy],
     caps: Callable[[], Caps],
     terminal: Terminal,
+    people: WriteAccess | None = None,
+    sign_in: GitHubSignIn | None = None,
     limits: WebhookLimits = WebhookLimits(),  # noqa: B008 - frozen
 ) -> Litestar:
     """Return the application.
 
     Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, called for each,
     says that this bot is on standby. `policy_of` returns a project's policy, `caps` the limits of
-    the queue. An empty `page_token` disables the pages and the API.
+    the queue. `people` reads what people may do at GitHub, `sign_in` who they are. Without them an
+    empty `page_token` disables the pages and the API.
     """
     views = Views(store, settings, policy_of, caps, terminal, inbox, health)
-    access, watchers = Access(page_token), Watchers()
     https = settings.public_url.startswith("https:")
+    token = PageToken(page_token)
+    sign_ins = SignIns(store, token, settings.sign_in, https=https)
+    access, watchers = Access(settings, store, token, sign_ins, people), Watchers()
     feed = EventFeed(watchers, views.events, store.history.newest_seq)
     store.on_change.append(watchers.changed)
 
@@ -71,15 +82,18 @@ def build(
             webhook(inbox, webhook_secrets, health, limits),
             health_routes(store, health),
             metrics_route(store, access, health, caps),
-            page_routes(views, access, watchers, health, https=https),
+            page_routes(views, access, watchers, health),
+            sign_in_routes(access, settings, sign_in),
             api_routes(views, access, watchers, feed),
-            create_static_files_router("/static", [Path(__file__).parent / "static"]),
+            create_static_files_router(
+                "/static", [Path(__file__).parent / "static"], opt=dict(public())
+            ),
         ],
         on_startup=[bind],
         before_send=[_protect],
         after_exception=[log_failure],
         exception_handlers={HTTPException: _refused},
-        state=State({"streams": watchers}),
+        state=State({"streams": watchers, "sign_ins": sign_ins}),
         openapi_config=None,
         logging_config=None,
     )

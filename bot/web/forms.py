@@ -15,12 +15,15 @@ from bot.show.session_head import SessionHead
 from bot.show.session_summary import SessionSummary, summarize
 from bot.text.next_action import BUTTONS
 from bot.web.access import Access
-from bot.web.views import Views, http_errors
+from bot.web.api.operations import AllViews
+from bot.web.views import http_errors
+from bot.web.visitor import Visitor, anywhere, everywhere, in_session
+from lifecycle.model.roles import Role
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
 from runtimes.agents.shared.dialogs import choices_in
 
-_Request = Request[object, object, State]
+_Request = Request[Visitor, object, State]
 MAX_FORM_BYTES = 100_000
 
 
@@ -101,13 +104,16 @@ def form_key() -> str:
     return secrets.token_urlsafe(9)
 
 
-def form_routes(views: Views, access: Access) -> Router:
+def form_routes(access: Access) -> Router:
     """Return the routes of the forms."""
 
-    @post("/sessions/{id:str}/ask", sync_to_thread=True)
-    def asks(request: _Request, id: FromPath[str], data: URLEncodedBody[_Ask]) -> Redirect:
+    @post("/sessions/{id:str}/ask", opt=in_session(Role.TRIAGE), sync_to_thread=True)
+    def asks(
+        request: _Request, views: AllViews, id: FromPath[str], data: URLEncodedBody[_Ask]
+    ) -> Redirect:
         access.check_form(request, data.csrf)
         session = views.session(id)
+        views.reach.check_command(session.repository, data.kind)
         # Browsers change line breaks in form values.
         if data.asked and data.asked.split() != summarize(session).agent_info.question.split():
             raise ClientException(
@@ -120,7 +126,7 @@ def form_routes(views: Views, access: Access) -> Router:
                 session,
                 data.kind,
                 data.text,
-                actor=PAGE,
+                actor=request.user.login or PAGE,
                 key=key,
                 at=views.store.clock(),
                 head=data.head,
@@ -128,20 +134,22 @@ def form_routes(views: Views, access: Access) -> Router:
             add_command(views.store, session, asked)
         return Redirect(f"/sessions/{id}", status_code=303)
 
-    @post("/freeze", sync_to_thread=True)
-    def freeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
+    @post("/freeze", opt=anywhere(Role.ADMIN), sync_to_thread=True)
+    def freeze(request: _Request, views: AllViews, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.csrf)
-        views.freeze(data.scope, PAGE)
+        views.freezes.add(data.scope, request.user.login or PAGE)
         return Redirect("/", status_code=303)
 
-    @post("/unfreeze", sync_to_thread=True)
-    def unfreeze(request: _Request, data: URLEncodedBody[_Freeze]) -> Redirect:
+    @post("/unfreeze", opt=anywhere(Role.ADMIN), sync_to_thread=True)
+    def unfreeze(request: _Request, views: AllViews, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.csrf)
-        views.unfreeze(data.scope, PAGE)
+        views.freezes.remove(data.scope, request.user.login or PAGE)
         return Redirect("/", status_code=303)
 
-    @post("/deliveries/{id:str}/retry", sync_to_thread=True)
-    def retry(request: _Request, id: FromPath[str], data: URLEncodedBody[_Retry]) -> Redirect:
+    @post("/deliveries/{id:str}/retry", opt=everywhere(Role.ADMIN), sync_to_thread=True)
+    def retry(
+        request: _Request, views: AllViews, id: FromPath[str], data: URLEncodedBody[_Retry]
+    ) -> Redirect:
         access.check_form(request, data.csrf)
         views.deliveries.retry(id)
         return Redirect(f"/deliveries/{id}", status_code=303)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from bot.show.health import ProcessState
 from bot.store import Store, StoreFailure
 from bot.system.metrics import rate_limits, workers
+from bot.web.visitor import public
 from runtimes.local_host import free_mb
 
 
@@ -79,4 +80,4 @@ def health_routes(store: Store, health: Callable[[], Health]) -> Router:
         answer = readiness(store, health)
         return Response(answer, status_code=200 if answer.ready else 503)
 
-    return Router("/", route_handlers=[alive, ready], cache_control=None)
+    return Router("/", route_handlers=[alive, ready], cache_control=None, opt=public())

@@ -16,7 +16,9 @@ from bot.store import Store
 from bot.system.metrics import COUNTERS
 from bot.web.access import Access
 from bot.web.health import Health
+from bot.web.visitor import everywhere
 from lifecycle.judge.capacity import Caps
+from lifecycle.model.roles import Role
 
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
@@ -24,11 +26,11 @@ _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 def metrics_route(
     store: Store, access: Access, health: Callable[[], Health], caps: Callable[[], Caps]
 ) -> HTTPRouteHandler:
-    """Return the route, which needs the page's token."""
+    """Return the route, for those who may see all projects."""
     state = CollectorRegistry()
     state.register(_State(store, health, caps))
 
-    @get("/metrics", guards=[access.guard], sync_to_thread=True)
+    @get("/metrics", guards=[access.guard], opt=everywhere(Role.READ), sync_to_thread=True)
     def metrics() -> Response[bytes]:
         text = generate_latest(state) + generate_latest(COUNTERS)
         return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})

@@ -13,12 +13,14 @@ from bot.intake.events import EVENTS
 from bot.show.costs import DEFAULT_DAYS, MOST_DAYS, CostFilter, as_csv, days_until, ranges
 from bot.store import DeliveryQuery, SessionQuery
 from bot.web.access import Access
-from bot.web.api.operations import Cursor
+from bot.web.api.operations import AllViews, Cursor
 from bot.web.rendering import templates
 from bot.web.views import Views
+from bot.web.visitor import Visitor, anywhere, everywhere
 from config.repository import PATH
+from lifecycle.model.roles import Role
 
-_Request = Request[object, object, State]
+_Request = Request[Visitor, object, State]
 #: A field of a filter.
 _Word = Annotated[str, QueryParameter(max_length=400)]
 _SESSIONS, _DELIVERIES = 25, 40  #: The most on one page.
@@ -27,17 +29,17 @@ _First = Annotated[str, QueryParameter(name="from", pattern=_DAY)]
 _Last = Annotated[str, QueryParameter(name="to", pattern=_DAY)]
 
 
-def overview_routes(views: Views, access: Access) -> Router:
-    """Return the routes of the pages about more than one session."""
+def overview_routes(access: Access) -> Router:
+    """Return the routes of these pages."""
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
-    @page("/agents")
-    def agents() -> str:
+    @page("/agents", opt=everywhere(Role.READ))
+    def agents(views: AllViews) -> str:
         return render("agents.html", agents=views.agents())
 
-    @page("/agents/{name:str}")
-    def agent(name: FromPath[str], after: Cursor = None) -> str:
+    @page("/agents/{name:str}", opt=everywhere(Role.READ))
+    def agent(views: AllViews, name: FromPath[str], after: Cursor = None) -> str:
         query = SessionQuery(agent=name, cursor=after or "", limit=_SESSIONS)
         detail = views.agent(name)
         sessions, cursor = views.page(query)
@@ -45,17 +47,18 @@ def overview_routes(views: Views, access: Access) -> Router:
             "agent.html", detail=detail, sessions=sessions, cursor=cursor, after=after or ""
         )
 
-    @page("/projects")
-    def projects() -> str:
+    @page("/projects", opt=anywhere(Role.READ))
+    def projects(views: AllViews) -> str:
         return render("projects.html", projects=views.project_entries(), polls=views.polls)
 
-    @page("/projects/{name:str}")
-    def project(name: FromPath[str]) -> str:
+    @page("/projects/{name:str}", opt=anywhere(Role.READ))
+    def project(views: AllViews, name: FromPath[str]) -> str:
         found = views.project_detail(name)
         return render("project.html", project=found, path=PATH, polls=views.polls)
 
-    @page("/costs")
+    @page("/costs", opt=anywhere(Role.READ))
     def costs(
+        views: AllViews,
         first: _First = "",
         last: _Last = "",
         project: _Word = "",
@@ -71,8 +74,9 @@ def overview_routes(views: Views, access: Access) -> Router:
             agents=views.agent_names,
         )
 
-    @get("/costs.csv", guards=[access.guard], sync_to_thread=True)
+    @get("/costs.csv", guards=[access.guard], opt=anywhere(Role.READ), sync_to_thread=True)
     def costs_as_csv(
+        views: AllViews,
         first: _First = "",
         last: _Last = "",
         project: _Word = "",
@@ -87,8 +91,9 @@ def overview_routes(views: Views, access: Access) -> Router:
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
 
-    @page("/deliveries")
+    @page("/deliveries", opt=everywhere(Role.READ))
     def deliveries(
+        views: AllViews,
         among: Annotated[str, QueryParameter(name="state", max_length=20)] = "",
         event: _Word = "",
         project: _Word = "",
@@ -108,17 +113,20 @@ def overview_routes(views: Views, access: Access) -> Router:
             polls=views.polls,
         )
 
-    @page("/deliveries/{id:str}")
-    def delivery(request: _Request, id: FromPath[str], dry: FromQuery[bool] = False) -> str:
+    @page("/deliveries/{id:str}", opt=everywhere(Role.READ))
+    def delivery(
+        request: _Request, views: AllViews, id: FromPath[str], dry: FromQuery[bool] = False
+    ) -> str:
         return render(
             "delivery.html",
             detail=views.deliveries.detail(id),
             dry=views.deliveries.dry_run(id) if dry else None,
+            may_retry=views.reach.everywhere() >= Role.ADMIN,
             csrf=access.csrf_token(request),
         )
 
-    @page("/health")
-    def health() -> str:
+    @page("/health", opt=everywhere(Role.READ))
+    def health(views: AllViews) -> str:
         return render("health.html", health=views.health())
 
     return Router(

@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from typing import TypeVar
 
 from bot.web.feed import Feed
 from bot.web.live import Watchers
 
-#: The number of messages in memory; a page that is further behind connects again and reloads.
+T = TypeVar("T")
+
+#: Messages that are kept for slow pages; one that is further behind connects again and reloads.
 _KEPT = 50
 
 
-class PageFeed(Feed[bytes]):
-    """Messages for open pages, each with the sessions that changed since the previous message."""
+class PageFeed(Feed[T]):
+    """Messages for open pages, each with the sessions that changed since the one before."""
 
-    def __init__(self, watchers: Watchers, render: Callable[[frozenset[str]], bytes]) -> None:
+    def __init__(self, watchers: Watchers, render: Callable[[frozenset[str]], T]) -> None:
         """`render` returns the message for the sessions with these IDs."""
         super().__init__(_KEPT)
         self._watchers = watchers

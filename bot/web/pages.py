@@ -1,27 +1,29 @@
-"""The HTML pages: the board, the API's page, the sign-in and errors.
+"""The HTML page of the board, and what all pages share.
 
-The pages of a session are in `session_pages`, all others in `overview_pages`.
+Sessions are in `session_pages`, the sign-in in `sign_in_pages`, most others in `overview_pages`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from litestar import MediaType, Request, Response, Router, get, post
+from litestar import MediaType, Request, Response, Router, get
 from litestar.datastructures import State
+from litestar.di import Provide
 from litestar.exceptions import HTTPException, InternalServerException
-from litestar.params import QueryParameter, URLEncodedBody
+from litestar.params import QueryParameter
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from msgspec import Struct
 
-from bot.show.board import DEFAULT_SORT, GROUPS, BoardFilter
+from bot.show.board import DEFAULT_SORT, GROUPS, BoardFilter, Card
 from bot.store import SessionSort
-from bot.web.access import COOKIE, FAILED, Access, remedy_of
-from bot.web.api.operations import Cursor
+from bot.web.access import FAILED, Access, LiveReach, remedy_of
+from bot.web.account_pages import account_routes
+from bot.web.api.operations import AllViews, Cursor
 from bot.web.api.router import document
-from bot.web.forms import MAX_FORM_BYTES, form_key, form_routes
+from bot.web.forms import form_key, form_routes
 from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.overview_pages import overview_routes
@@ -29,16 +31,14 @@ from bot.web.page_feed import PageFeed
 from bot.web.rendering import templates
 from bot.web.session_pages import session_routes
 from bot.web.views import Views
+from bot.web.visitor import Visitor, anywhere
+from lifecycle.model.roles import Role
 
-_Request = Request[object, object, State]
+_Request = Request[Visitor, object, State]
 
 
 #: A field of the board's filter.
 _Word = Annotated[str, QueryParameter(max_length=400)]
-
-
-class _Login(Struct, frozen=True):
-    token: str = ""
 
 
 class _Changed(Struct, frozen=True):
@@ -49,34 +49,43 @@ class _Changed(Struct, frozen=True):
     html: str
 
 
+class _News(Struct, frozen=True):
+    """A changed session as JSON, for visitors who may give commands and for those who may not."""
+
+    project: str
+    steered: bytes
+    seen: bytes
+
+    def of(self, role: Role) -> bytes:
+        """Return it for a visitor with this role."""
+        return self.steered if role >= Role.WRITE else self.seen
+
+
 def page_routes(
-    views: Views,
-    access: Access,
-    watchers: Watchers,
-    health: Callable[[], Health],
-    *,
-    https: bool,
+    everything: Views, access: Access, watchers: Watchers, health: Callable[[], Health]
 ) -> Router:
-    """Return the routes of the pages. `https`: whether people reach them by HTTPS only."""
+    """Return the routes of the pages. `everything` is what all visitors together may see."""
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
-    def changes(ids: frozenset[str]) -> bytes:
-        return msgspec.json.encode(
-            [
-                _Changed(
-                    card.row.id,
-                    card.group,
-                    # The same for all visitors: page.js adds the CSRF token of each.
-                    render("card.html", card=card, csrf="", key=form_key()),
-                )
-                for card in views.cards(ids)
-            ]
-        )
+    def seen(request: _Request) -> Views:
+        return everything.seen_by(access.reach(request.user))
 
-    @page("/")
+    def changed(card: Card, *, steers: bool) -> bytes:
+        # For all visitors: page.js adds their own token.
+        html = render("card.html", card=card, steers=lambda _: steers, csrf="", key=form_key())
+        return msgspec.json.encode(_Changed(card.row.id, card.group, html))
+
+    def changes(ids: frozenset[str]) -> list[_News]:
+        return [
+            _News(card.row.project, changed(card, steers=True), changed(card, steers=False))
+            for card in everything.cards(ids)
+        ]
+
+    @page("/", opt=anywhere(Role.READ))
     def board(
         request: _Request,
+        views: AllViews,
         group: _Word = "",
         project: _Word = "",
         agent: _Word = "",
@@ -104,65 +113,52 @@ def page_routes(
             health=health(),
             notices=views.notices(),
             projects=views.projects(),
+            steers=lambda project: views.reach.role(project) >= Role.WRITE,
+            may_freeze=views.freezes.may_change,
             csrf=access.csrf_token(request),
             key=form_key(),
         )
 
-    @page("/api")
+    @page("/api", opt=anywhere(Role.READ))
     def api_page() -> str:
         return render("api.html", document=msgspec.json.decode(document()))
 
-    @get("/login", media_type=MediaType.HTML, sync_to_thread=False)
-    def login_page() -> str:
-        access.check_configured()
-        return render("login.html", wrong=False)
-
-    @post("/login", sync_to_thread=False, request_max_body_size=MAX_FORM_BYTES)
-    def login(request: _Request, data: URLEncodedBody[_Login]) -> Response[str]:
-        access.check_configured()
-        if not access.opens(data.token):
-            return Response(
-                render("login.html", wrong=True), status_code=401, media_type=MediaType.HTML
-            )
-        # A proxy that ends TLS may set this header; forged, it keeps the cookie off plain HTTP.
-        secure = https or request.headers.get("x-forwarded-proto") == "https"
-        cookie = access.cookie(secure=secure)
-        return Redirect("/", status_code=303, cookies=[cookie])
-
-    @post("/logout", sync_to_thread=False)
-    def logout() -> Redirect:
-        answer = Redirect("/login", status_code=303)
-        answer.delete_cookie(COOKIE)
-        return answer
-
-    @get("/events", guards=[access.guard], sync_to_thread=False)
-    def events() -> ServerSentEvent:
-        return ServerSentEvent(stream())
+    @get("/events", guards=[access.guard], opt=anywhere(Role.READ), sync_to_thread=False)
+    def events(request: _Request) -> ServerSentEvent:
+        return ServerSentEvent(stream(LiveReach(access, request)))
 
     feed = PageFeed(watchers, changes)
 
-    async def stream() -> AsyncIterator[ServerSentEventMessage]:
+    async def stream(live: LiveReach) -> AsyncIterator[ServerSentEventMessage]:
         async with aclosing(feed.follow()) as news:
             async for messages in news:
+                role = await live.roles()
+                if role is None:
+                    return
                 if not messages:
                     yield ServerSentEventMessage(comment="alive", data=None)
                 for message in messages:
-                    yield ServerSentEventMessage(event="sessions", data=message)
+                    theirs = [one.of(role(one.project)) for one in message if role(one.project)]
+                    if theirs:
+                        data = b"[" + b",".join(theirs) + b"]"
+                        yield ServerSentEventMessage(event="sessions", data=data)
 
     return Router(
         "/",
         route_handlers=[
-            *(board, api_page, events, login_page, login, logout),
-            overview_routes(views, access),
-            session_routes(views, access),
-            form_routes(views, access),
+            *(board, api_page, events),
+            overview_routes(access),
+            session_routes(access),
+            form_routes(access),
+            account_routes(access),
         ],
+        dependencies={"views": Provide(seen, sync_to_thread=False)},
         exception_handlers={HTTPException: as_page, Exception: as_page},
     )
 
 
-def as_page(request: _Request, problem: Exception) -> Response[str]:
-    """Return an error page with the remedy; for a 401, redirect to the sign-in."""
+def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[str]:
+    """Return an error page: what is wrong and what to do about it."""
     error = problem if isinstance(problem, HTTPException) else InternalServerException(FAILED)
     if error.status_code == 401 and request.url.path != "/events":
         return Redirect("/login", status_code=303)
@@ -183,4 +179,5 @@ _ERRORS: Final[Mapping[int, tuple[str, str]]] = {
     409: ("Request not accepted", "Reload the page and submit the form again."),
     429: ("Too many requests", "Wait a minute and try again."),
     500: ("Server error", "See the server's log for details."),
+    503: ("Try again later", "Wait a minute and reload the page."),
 }

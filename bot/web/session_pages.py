@@ -10,14 +10,17 @@ from litestar.params import FromPath, FromQuery
 from bot.show.session_detail import LAST_EVENT
 from bot.show.session_facts import explained
 from bot.web.access import Access
+from bot.web.api.operations import AllViews
 from bot.web.forms import buttons, choices, form_key, message_buttons
 from bot.web.rendering import templates
 from bot.web.views import LAST_MESSAGE, Views
+from bot.web.visitor import Visitor, in_session
+from lifecycle.model.roles import Role
 from runtimes.agents.shared.messages import Message
 
 _MESSAGES = 200  #: On one page of a conversation.
 
-_Request = Request[object, object, State]
+_Request = Request[Visitor, object, State]
 
 #: The tabs in order: the last part of the path, and the title.
 TABS: Final = (
@@ -32,23 +35,33 @@ TABS: Final = (
 )
 
 
-def session_routes(views: Views, access: Access) -> Router:
+def session_routes(access: Access) -> Router:
     """Return the routes of a session's tabs."""
     render = templates()
-    page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
+    page = partial(
+        get,
+        guards=[access.guard],
+        opt=in_session(Role.READ),
+        media_type=MediaType.HTML,
+        sync_to_thread=True,
+    )
 
-    def shown(request: _Request, id: str, tab: str, **values: object) -> str:
-        """Render a tab with the top part of a session's page."""
+    def shown(request: _Request, views: Views, id: str, tab: str, **values: object) -> str:
+        """Render a tab with what all tabs begin with, and the buttons of the visitor's role."""
         head = views.head(id)
+        role = views.reach.role(head.row.project)
+        tells, steers = role >= Role.TRIAGE, role >= Role.WRITE
         return render(
             f"tab_{tab or 'timeline'}.html",
             head=head,
             row=head.row,
             tabs=TABS,
             tab=tab,
-            buttons=buttons(head),
-            message_buttons=message_buttons(head.row),
-            choices=choices(head.row),
+            steers=steers,
+            may_freeze=views.freezes.may_change,
+            buttons=buttons(head) if steers else (),
+            message_buttons=message_buttons(head.row) if tells else (),
+            choices=choices(head.row) if tells else (),
             notices=views.notices(),
             csrf=access.csrf_token(request),
             key=form_key(),
@@ -58,6 +71,7 @@ def session_routes(views: Views, access: Access) -> Router:
     @page("/sessions/{id:str}")
     def timeline(
         request: _Request,
+        views: AllViews,
         id: FromPath[str],
         before: FromQuery[int] = LAST_EVENT,
         raw: FromQuery[bool] = False,
@@ -65,6 +79,7 @@ def session_routes(views: Views, access: Access) -> Router:
         before = min(before, LAST_EVENT)
         return shown(
             request,
+            views,
             id,
             "",
             before=before,
@@ -73,17 +88,18 @@ def session_routes(views: Views, access: Access) -> Router:
         )
 
     @page("/sessions/{id:str}/terminal")
-    def terminal(request: _Request, id: FromPath[str]) -> str:
+    def terminal(request: _Request, views: AllViews, id: FromPath[str]) -> str:
         detail = views.detail(id)
-        return shown(request, id, "terminal", detail=detail, screen=views.screen(id))
+        return shown(request, views, id, "terminal", detail=detail, screen=views.screen(id))
 
     @page("/sessions/{id:str}/screen")
-    def screen(id: FromPath[str]) -> str:
+    def screen(views: AllViews, id: FromPath[str]) -> str:
         return render("screen.html", screen=views.screen(id))
 
     @page("/sessions/{id:str}/transcript")
     def transcript(
         request: _Request,
+        views: AllViews,
         id: FromPath[str],
         run: FromQuery[int] = 0,
         first: FromQuery[int] = -1,
@@ -96,6 +112,7 @@ def session_routes(views: Views, access: Access) -> Router:
             begins, messages = views.last_messages(id, run, _MESSAGES)
         return shown(
             request,
+            views,
             id,
             "transcript",
             run=run or row.run,
@@ -106,31 +123,31 @@ def session_routes(views: Views, access: Access) -> Router:
         )
 
     @page("/sessions/{id:str}/changes")
-    def changes(request: _Request, id: FromPath[str]) -> str:
+    def changes(request: _Request, views: AllViews, id: FromPath[str]) -> str:
         found = views.changes(id)
         why = found if isinstance(found, str) else ""
         work = views.session(id).work
-        return shown(request, id, "changes", diff=None if why else found, why=why, work=work)
+        return shown(request, views, id, "changes", diff=None if why else found, why=why, work=work)
 
     @page("/sessions/{id:str}/checks")
-    def checks(request: _Request, id: FromPath[str]) -> str:
-        return shown(request, id, "checks", pulls=views.check_reports(id))
+    def checks(request: _Request, views: AllViews, id: FromPath[str]) -> str:
+        return shown(request, views, id, "checks", pulls=views.check_reports(id))
 
     @page("/sessions/{id:str}/setup")
-    def setup(request: _Request, id: FromPath[str]) -> str:
-        return shown(request, id, "setup", steps=views.steps(id))
+    def setup(request: _Request, views: AllViews, id: FromPath[str]) -> str:
+        return shown(request, views, id, "setup", steps=views.steps(id))
 
     @page("/sessions/{id:str}/cost")
-    def cost(request: _Request, id: FromPath[str]) -> str:
+    def cost(request: _Request, views: AllViews, id: FromPath[str]) -> str:
         detail = views.detail(id)
         warn = views.policy_of(detail.session.project).budget_warning
-        return shown(request, id, "cost", detail=detail, warn=warn)
+        return shown(request, views, id, "cost", detail=detail, warn=warn)
 
     @page("/sessions/{id:str}/facts")
-    def facts(request: _Request, id: FromPath[str]) -> str:
+    def facts(request: _Request, views: AllViews, id: FromPath[str]) -> str:
         due = views.session(id).due
         found = explained(views.explain(id))
-        return shown(request, id, "facts", detail=views.detail(id), explained=found, due=due)
+        return shown(request, views, id, "facts", detail=views.detail(id), explained=found, due=due)
 
     tabs = [timeline, terminal, transcript, changes, checks, setup, cost, facts]
     return Router("/", route_handlers=[screen, *tabs])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 
 from litestar.exceptions import ClientException, NotFoundException
 from msgspec import Struct
@@ -56,12 +57,15 @@ from bot.store import (
     Session,
     SessionQuery,
     Store,
+    UsageFilter,
     UsageRow,
 )
 from bot.system.isolation import problems, unisolated
 from bot.text import page_text
 from bot.web.delivery_views import DeliveryViews
+from bot.web.freeze_views import FreezeViews
 from bot.web.health import Health, process_state
+from bot.web.reach import Reach
 from config.settings import ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
@@ -98,7 +102,14 @@ class BoardChoices(Struct, frozen=True, kw_only=True):
 
 
 class Views:
-    """Reads the data of pages and the API. Methods raise HTTP errors for unknown names and IDs."""
+    """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist.
+
+    `seen_by` returns those of one visitor, for whom other projects' sessions do not exist. All
+    others are for what is read once for many visitors.
+    """
+
+    reach: Reach  #: Of the visitor.
+    freezes: FreezeViews
 
     def __init__(
         self,
@@ -118,10 +129,17 @@ class Views:
         self._settings = settings
         self._terminal = terminal
 
+    def seen_by(self, reach: Reach) -> "Views":
+        """Return the views of a visitor."""
+        theirs = copy(self)
+        theirs.reach = reach
+        theirs.freezes = FreezeViews(self.store, reach)
+        return theirs
+
     def session(self, id: str) -> Session:
         """Return a session, or raise 404."""
         session = self.store.sessions.get(id)
-        if session is None:
+        if session is None or not self.reach.role(session.project):
             raise NotFoundException(f"No session {id}.")
         return session
 
@@ -151,8 +169,13 @@ class Views:
     def command(self, key: str) -> CommandOutcome:
         """Return what became of a command, or raise 404."""
         projects, now = self._settings.projects, self.store.clock()
+        command, seen = self.store.commands.get(key), self.reach.repositories()
         found = command_outcome(self.store, key, projects, self.policy_of, now)
-        if found is None:
+        if (
+            command is None
+            or found is None
+            or (seen is not None and command.repository not in seen)
+        ):
             raise NotFoundException(f"No command {key[:80]!r}.")
         return found
 
@@ -227,16 +250,17 @@ class Views:
             return self._terminal.last(id, run, most)
 
     def page(self, query: SessionQuery) -> tuple[list[SessionSummary], str]:
-        """Return a page of sessions and the cursor for the next page; empty: there are no more."""
-        return list_sessions(self.store, query, self._caps())
+        """Return a page of sessions and its cursor; empty: there are no more."""
+        chosen = replace(query, projects=self.reach.projects())
+        return list_sessions(self.store, chosen, self._caps())
 
     def board(self, filter: BoardFilter) -> Board:
         """Return the board for a filter."""
-        return board(self.store, filter, self._caps())
+        return board(self.store, filter, self._caps(), self.reach.projects())
 
     def cards(self, ids: Iterable[str]) -> Iterator[Card]:
-        """Yield the sessions with these IDs, without missing and unreadable ones."""
-        queued = self._queued()
+        """Yield sessions for all visitors together, without missing and unreadable ones."""
+        queued = {one.session: one for one in self.store.slots.queue(self._caps())}
         for name in sorted(ids):
             try:
                 session = self.store.sessions.get(name)
@@ -250,7 +274,7 @@ class Views:
         return BoardChoices(
             projects=tuple(self.projects()),
             agents=tuple(sorted(requestable(self._settings.identities))),
-            people=tuple(self.store.session_list.requesters(_PEOPLE)),
+            people=tuple(self.store.session_list.requesters(_PEOPLE, self.reach.projects())),
         )
 
     @property
@@ -260,11 +284,11 @@ class Views:
 
     def projects(self) -> Mapping[str, ProjectSettings]:
         """Return the projects by name."""
-        return dict(sorted(self._settings.projects.items()))
+        return self.reach.seen()
 
     def project_entries(self) -> tuple[ProjectEntry, ...]:
-        """Return the projects with their open sessions and last webhooks."""
-        return project_entries(self.store, self._settings.projects)
+        """Return the projects with what runs in them."""
+        return project_entries(self.store, self.projects())
 
     def project_detail(self, name: str) -> ProjectDetail:
         """Return everything about a project, or raise 404."""
@@ -274,7 +298,7 @@ class Views:
 
     def project(self, name: str) -> ProjectSettings:
         """Return a configured project, or raise 404."""
-        projects = self._settings.projects
+        projects = self.projects()
         if name not in projects:
             raise unknown(f"No project {name[:80]!r}.", sorted(projects))
         return projects[name]
@@ -287,7 +311,9 @@ class Views:
 
     def queue(self) -> list[QueuedSession]:
         """Return the sessions that wait for a slot, the next one first."""
-        return self.store.slots.queue(self._caps())
+        seen = self.reach.projects()
+        queue = self.store.slots.queue(self._caps())
+        return [one for one in queue if seen is None or one.project in seen]
 
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""
@@ -307,52 +333,35 @@ class Views:
         return found
 
     def costs(self, filter: CostFilter) -> Costs:
-        """Return the cost and usage that a filter selects."""
-        return costs(self.store, self._settings.projects, filter)
+        """Return what agents cost."""
+        return costs(self.store, self.projects(), self._usage_filter(filter), filter)
 
     def usage_rows(self, filter: CostFilter) -> list[UsageRow]:
-        """Return the usage that a filter selects, a row for each day, session and agent."""
-        return self.store.usage.rows(usage_filter(self._settings.projects, filter))
+        """Return what agents used by day, session and agent."""
+        return self.store.usage.rows(self._usage_filter(filter))
+
+    def _usage_filter(self, filter: CostFilter) -> UsageFilter:
+        return usage_filter(self.projects(), filter, self.reach.repositories())
 
     def _queued(self) -> dict[str, QueuedSession]:
         return {one.session: one for one in self.queue()}
 
     def notices(self) -> Notices:
-        """Return the warnings, the open incidents and the freezes."""
-        incidents, freezes = self.store.incidents.current(), self.store.freezes.all()
-        warnings = (*problems(self._settings), *filter(None, [unisolated(self._settings)]))
+        """Return the warnings, the open incidents and the freezes.
+
+        What concerns the whole bot may name any project, so only who sees all of them sees it.
+        """
+        warnings, incidents = tuple[str, ...](), list[Incident]()
+        if self.reach.everywhere():
+            warnings = (*problems(self._settings), *filter(None, [unisolated(self._settings)]))
+            incidents = self.store.incidents.current()
+        freezes = self.freezes.all()
         return Notices(warnings=warnings, incidents=tuple(incidents), freezes=tuple(freezes))
 
     def health(self) -> HealthReport:
         """Return whether the bot is healthy, with its problems and warnings."""
         process, now = process_state(self.store, self._health), self.store.clock()
         return health_report(self.store, self._settings, self._caps(), process, now)
-
-    def freeze(self, scope: str, actor: str) -> list[Freeze]:
-        """Freeze a project or (empty `scope`) everything; return all freezes. Raises 400 or 404."""
-        self._check_scope(scope)
-        self.store.freezes.add(scope, actor)
-        return self.store.freezes.all()
-
-    def unfreeze(self, scope: str, actor: str) -> list[Freeze]:
-        """Undo a freeze of the same scope and return the others. Raises 400 or 404."""
-        self._check_scope(scope)
-        self.store.freezes.remove(scope, actor)
-        return self.store.freezes.all()
-
-    def _check_scope(self, scope: str) -> None:
-        kind, _, name = scope.partition(":")
-        if not scope or (kind == "project" and name in self._settings.projects):
-            return
-        known = ", ".join(sorted(self._settings.projects)) or "none"
-        raise ClientException(
-            f"Cannot freeze the scope {scope[:80]!r}.",
-            status_code=404 if kind == "project" else 400,
-            extra={
-                "remedy": f"Use `all` for everything or project:NAME (known: {known})."
-                " For one session, send the command `freeze`."
-            },
-        )
 
 
 def unknown(what: str, known: Iterable[str]) -> NotFoundException:

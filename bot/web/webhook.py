@@ -23,6 +23,7 @@ from bot.store import Delivery, DeliveryOutcome
 from bot.system.log import log_fields
 from bot.system.metrics import WEBHOOKS
 from bot.web.health import Health
+from bot.web.visitor import public
 
 PATH = "/webhooks/github"
 
@@ -60,7 +61,7 @@ def webhook(
     """
     receiver = _Receiver(inbox, secrets, health, limits)
 
-    @asgi(PATH, copy_scope=False)
+    @asgi(PATH, copy_scope=False, opt=public())
     async def receive_delivery(scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = {}
         try:  # The route has no websockets.

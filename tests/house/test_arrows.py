@@ -21,7 +21,7 @@ INSIDE_BOT = {
     | {"model_proxy", "notify", "show", "store", "text"},
     "app": {"web", "act", "archive", "decide", "github", "intake", "model_proxy", "notify"}
     | {"observe", "show", "store", "text"},
-    "web": {"intake", "model_proxy", "show", "store", "text"},
+    "web": {"github", "intake", "model_proxy", "show", "store", "text"},
     "setup": {"github", "intake"},
     "act": {"archive", "github", "model_proxy", "store", "text"},
     "intake": {"github", "store", "text"},

@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.web.access import COOKIE, Access
 from tests.runtimes.stages import processes
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, ROB, IssueStory, World
@@ -64,8 +63,9 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
 
 def browser(world: World) -> httpx.Client:
     """A person who is signed in at the page."""
-    cookie = Access(TOKEN).cookie(secure=False).value
-    return httpx.Client(base_url=f"http://127.0.0.1:{world.port}", cookies={COOKIE: cookie or ""})
+    address = f"http://127.0.0.1:{world.port}"
+    signed_in = httpx.post(f"{address}/login", data={"token": TOKEN})
+    return httpx.Client(base_url=address, cookies=signed_in.cookies)
 
 
 def presses(world: World, issue: IssueStory, kind: str) -> None:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from bot.notify import notifier
 from bot.system.log import NOISY
-from bot.web.access import COOKIE, Access
 from tests.stories.test_secrets import kept, shown
 from tests.world.notification_receivers import HttpReceiver, http_receiver
 from tests.world.waiting import eventually
@@ -48,8 +47,8 @@ def test_a_question_can_be_answered_from_its_notification(
     (asked,) = events(receiver, "session.needs_person")
     assert asked["choices"] == ["Blue", "Green"]
     assert asked["session"] == issue.id
-    cookies = {COOKIE: Access("the page's token").cookie(secure=False).value or ""}
-    page = httpx.get(asked["url"], cookies=cookies).raise_for_status().text
+    bearer = {"authorization": "Bearer the page's token"}
+    page = httpx.get(asked["url"], headers=bearer).raise_for_status().text
     for choice in asked["choices"]:
         assert f'<button name="text" value="{choice}">' in page
     assert '<textarea id="text"' in page

@@ -7,7 +7,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.web.access import COOKIE, Access
 from tests.world.waiting import eventually
 from tests.world.world import SECRET, TOKEN, IssueStory, World
 
@@ -45,8 +44,8 @@ def test_no_secret_is_posted_shown_stored_or_sent(
 
 def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:
     """The pages and the JSON API."""
-    cookies = {COOKIE: Access(PAGE).cookie(secure=False).value or ""}
-    with httpx.Client(base_url=f"http://127.0.0.1:{world.port}", cookies=cookies) as browser:
+    with httpx.Client(base_url=f"http://127.0.0.1:{world.port}") as browser:
+        browser.post("/login", data={"token": PAGE})
         for page in ("/", f"/sessions/{issue.id}", "/agents"):
             yield page, html.unescape(browser.get(page).raise_for_status().text)
         browser.headers["authorization"] = f"Bearer {PAGE}"

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from msgspec.structs import replace
 
 from bot.decide.policies import Policies
+from bot.github.sign_in import GitHubSignIn
+from bot.github.write_access import WriteAccess
 from bot.intake.inbox import Inbox
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.run_log import LogPage
@@ -20,10 +22,11 @@ from bot.show.terminal import StepLog, Terminal
 from bot.store import NewSession, Observation, SessionDecision, Store
 from bot.system import metrics
 from bot.system.http_server import HttpServer
-from bot.web.access import COOKIE, Access
 from bot.web.app import build
 from bot.web.health import Health
 from bot.web.live import Watchers
+from bot.web.sign_ins import COOKIE, SignIns
+from bot.web.visitor import Visitor
 from bot.web.webhook import WebhookLimits
 from config.settings import AgentTypeSettings, ProjectSettings, ServerSettings, Settings
 from lifecycle.judge.capacity import Caps
@@ -33,6 +36,9 @@ from lifecycle.model.status import Activity, Blocker, Reason, Status
 from runtimes.agents.shared.messages import Message
 from runtimes.host import Resources
 from tests.world.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from tests.web.people import People
 
 SECRET = "the webhook's secret"
 OLD_SECRET = "the secret before it"
@@ -69,6 +75,10 @@ class Site:
         token: str = TOKEN,
         limits: WebhookLimits = LIMITS,
         public_url: str = "",
+        settings: Settings = SETTINGS,
+        people: WriteAccess | None = None,
+        sign_in: GitHubSignIn | None = None,
+        port: int = 0,
     ) -> None:
         forget_metrics()
         self.store = Store(folder / "store.db")
@@ -81,14 +91,16 @@ class Site:
         self.screen = ""
         self.changes: BranchDiff | None = None
         self.transcript: Callable[[str, int, int, int], list[Message]] = lambda *_: []
-        self.policies = Policies(self.store, SETTINGS.projects, SETTINGS.policy)
+        self.policies = Policies(self.store, settings.projects, settings.policy)
         self.app = build(
             self.inbox,
             self.store,
             webhook_secrets=secrets,
             page_token=token,
             health=lambda: self.health,
-            settings=replace(SETTINGS, server=ServerSettings(public_url=public_url)),
+            settings=replace(settings, server=ServerSettings(public_url=public_url)),
+            people=people,
+            sign_in=sign_in,
             policy_of=self.policies.of,
             caps=lambda: Caps(sessions=4),
             terminal=Terminal(
@@ -105,7 +117,8 @@ class Site:
             limits=limits,
         )
         self.watchers: Watchers = self.app.state.streams
-        self.server = HttpServer(self.app, "127.0.0.1", 0)
+        self.sign_ins: SignIns = self.app.state.sign_ins
+        self.server = HttpServer(self.app, "127.0.0.1", port)
         self.server.start()
         self.url = f"http://127.0.0.1:{self.server.port}"
         self.http = httpx.Client(base_url=self.url, timeout=PATIENCE)
@@ -168,15 +181,16 @@ class Site:
         url: str = "https://github.com/acme/widgets/issues/1",
         pulls: tuple[Pull, ...] = (),
         reason: Reason = Reason.AGENT_AT_WORK,
+        project: str = "widgets",
     ) -> str:
         """Create a session with one decision."""
         now = datetime.now(UTC)
-        name = f"widgets-{number}"
+        name = f"{project}-{number}"
         self.store.sessions.create(
             NewSession(
                 id=name,
-                project="widgets",
-                repository="acme/widgets",
+                project=project,
+                repository=f"acme/{project}",
                 created=now,
                 issue=Issue(number=number, title=title, url=url),
                 branch=f"mergewright/{number}-x",
@@ -231,10 +245,8 @@ def bearer(token: str = TOKEN) -> dict[bytes, bytes]:
 
 def sign_in(site: Site) -> None:
     """Sign in as the form does, without its rate limit."""
-    cookie = Access(TOKEN).cookie(secure=False).value
-    assert cookie is not None
     site.http.cookies.clear()
-    site.http.cookies.set(COOKIE, cookie)
+    site.http.cookies.set(COOKIE, site.sign_ins.begin(Visitor()))
 
 
 @pytest.fixture
@@ -262,3 +274,26 @@ def site(one_site: Site) -> Site:
     """The shared, emptied site; a test that stops or overloads it creates its own."""
     one_site.empty()
     return one_site
+
+
+@pytest.fixture
+def make_people(tmp_path: Path) -> Iterator[Callable[..., "People"]]:
+    """Create a site on which people sign in, by default with GitHub and with the page's token."""
+    from tests.web.people import People
+
+    with ExitStack() as opened:
+        yield lambda method="both": People(tmp_path, opened, method)
+
+
+@pytest.fixture
+def people(make_people: Callable[..., "People"]) -> "People":
+    return make_people()
+
+
+@pytest.fixture
+def filled(people: "People") -> "People":
+    """With a session in each project, and an account for each level, such as `read-er`."""
+    from tests.web.people import fill
+
+    fill(people)
+    return people

@@ -1,14 +1,17 @@
 """Access by bearer token, sign-in form and cookie."""
 
-import re
-import time
 from collections.abc import Callable
+from datetime import timedelta
 
 import httpx
 import pytest
 from litestar.exceptions import TooManyRequestsException
 
-from bot.web.access import COOKIE, Access
+from bot.system.clock import utc_now
+from bot.web.page_token import PageToken
+from bot.web.sign_ins import COOKIE, SignIns
+from bot.web.visitor import Visitor
+from config.tables import SignInSettings
 from tests.web.conftest import TOKEN, Site, bearer
 
 PRIVATE = [
@@ -44,7 +47,7 @@ def test_without_a_configured_token_the_page_is_disabled_with_a_remedy(
         assert response.status_code == 403
         assert "MERGEWRIGHT_PAGE_TOKEN" in response.text
     assert sign_in(site, "").status_code == 403
-    assert not Access("").opens("")
+    assert not PageToken("").opens("")
 
 
 def test_a_bearer_token_is_accepted(site: Site) -> None:
@@ -99,20 +102,20 @@ def test_guesses_of_the_token_are_limited_over_all_addresses_and_ways(
 
 
 def test_a_program_with_an_old_token_locks_nobody_out() -> None:
-    access = Access(TOKEN)
-    assert not any(access.opens("old") for _ in range(100))
-    assert access.opens(TOKEN)
+    token = PageToken(TOKEN)
+    assert not any(token.opens("old") for _ in range(100))
+    assert token.opens(TOKEN)
 
 
 def test_guesses_count_for_a_minute() -> None:
     now = 1000.0
-    access = Access(TOKEN, clock=lambda: now)
+    token = PageToken(TOKEN, clock=lambda: now)
     for n in range(60):
-        assert not access.opens(f"guess {n}")
+        assert not token.opens(f"guess {n}")
     with pytest.raises(TooManyRequestsException):
-        access.opens(TOKEN)
+        token.opens(TOKEN)
     now += 60
-    assert access.opens(TOKEN)
+    assert token.opens(TOKEN)
 
 
 def test_signing_out_deletes_the_cookie(site: Site) -> None:
@@ -123,22 +126,26 @@ def test_signing_out_deletes_the_cookie(site: Site) -> None:
 
 def test_the_cookie_expires(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
     sign_in(site)
-    eight_days_on = time.time() + 8 * 24 * 3600
-    monkeypatch.setattr(time, "time", lambda: eight_days_on)
+    monkeypatch.setattr(site.store, "clock", lambda: utc_now() + timedelta(days=8))
     assert site.http.get(
         "/", headers={"cookie": f"{COOKIE}={site.http.cookies[COOKIE]}"}
     ).is_redirect
 
 
-def test_a_cookie_for_another_token_or_expiry_is_rejected(site: Site) -> None:
-    value = Access("another").cookie(secure=False).value
-    own = Access(TOKEN).cookie(secure=False).value
-    assert value is not None
-    assert own is not None
-    later = re.sub(r"^\d+", lambda until: str(int(until[0]) + 1), own)
-    for cookie in (value, later, own[:-1], own.partition(".")[0], "", ".", "é.é"):
+def test_a_cookie_for_another_token_or_an_unknown_one_is_rejected(site: Site) -> None:
+    another = SignIns(site.store, PageToken("another"), SignInSettings(), https=False)
+    sign_in(site)
+    own = site.http.cookies[COOKIE]
+    site.http.cookies.clear()
+    for cookie in (another.begin(Visitor()), own[:-1], f"{own}x", "", ".", "é.é"):
         headers = {b"cookie": f"{COOKIE}={cookie}".encode()}
         assert site.http.get("/", headers=headers).status_code == 303
+
+
+def test_the_database_does_not_hold_what_a_cookie_holds(site: Site) -> None:
+    sign_in(site)
+    stored = site.store.path.read_bytes() + site.store.path.with_name("store.db-wal").read_bytes()
+    assert site.http.cookies[COOKIE].encode() not in stored
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", f"Basic {TOKEN}", TOKEN])

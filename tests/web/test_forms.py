@@ -2,16 +2,14 @@
 
 import html
 import re
-import time
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from bot.store import Observation
 from bot.system.clock import utc_now
-from bot.web.access import COOKIE
+from bot.web.sign_ins import COOKIE
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Agent, Pull, Work
@@ -112,14 +110,12 @@ def test_a_held_commit_can_be_allowed_with_a_button(visitor: Site) -> None:
     assert asked(visitor) == [("allow", HEAD, "page:visitor")]
 
 
-def test_a_forged_form_is_refused(visitor: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_form_is_refused(visitor: Site) -> None:
     visitor.session(1)
     own = fields(page(visitor), "/sessions/widgets-1/ask")
     visitor.http.cookies.clear()
     visitor.http.cookies.set(COOKIE, "x")
     assert visitor.http.post("/sessions/widgets-1/ask", data={**own, "kind": "stop"}).is_redirect
-    later = time.time() + 1
-    monkeypatch.setattr("bot.web.access.time", SimpleNamespace(time=lambda: later))
     sign_in(visitor)
     for word in (own["csrf"], "", "guess", "é"):
         response = visitor.http.post(

@@ -24,6 +24,7 @@ from bot.web.api.command_schema import COMMIT
 from bot.web.api.operations import (
     CLOSED,
     AllViews,
+    ApiRequest,
     DeliveryPath,
     IdempotencyKey,
     SessionPath,
@@ -32,8 +33,10 @@ from bot.web.api.operations import (
     read,
 )
 from bot.web.views import http_errors
+from bot.web.visitor import anywhere, everywhere, in_session
 from lifecycle.model.facts import Command
 from lifecycle.model.names import agent_of
+from lifecycle.model.roles import Role
 
 _Target = Annotated[
     str,
@@ -82,8 +85,9 @@ _REPEATED = {
 }
 
 
-@command("/sessions", "sessions", responses=_REPEATED)
+@command("/sessions", "sessions", anywhere(Role.WRITE), responses=_REPEATED)
 def start_session(
+    request: ApiRequest,
     views: AllViews,
     data: Annotated[SessionRequest, Body(schema_extra=CLOSED)],
     idempotency_key: IdempotencyKey,
@@ -94,21 +98,24 @@ def start_session(
     """
     views.check_agent(agent_of(data.agent))
     session = f"{data.project}-{data.issue}"
+    repository = views.project(data.project).repository
+    views.reach.check_command(repository, "start")
     with http_errors():
         asked = NewCommand(
             key=f"api:{session}:{idempotency_key}",
-            repository=views.project(data.project).repository,
+            repository=repository,
             number=data.issue,
             kind="start",
-            actor=API,
+            actor=request.user.login or API,
             text=parse_argument(COMMANDS["start"], data.agent),
             at=views.store.clock(),
         )
         return _accepted(session, asked, new=add_start(views.store, asked))
 
 
-@command("/sessions/{id:str}/commands", "sessions", responses=_REPEATED)
+@command("/sessions/{id:str}/commands", "sessions", in_session(Role.TRIAGE), responses=_REPEATED)
 def give_command(
+    request: ApiRequest,
     views: AllViews,
     id: SessionPath,
     data: Annotated[CommandRequest, Body()],
@@ -119,12 +126,13 @@ def give_command(
     The reply is in the session's `commands` once the bot has applied it.
     """
     session, key = views.session(id), f"api:{id}:{idempotency_key}"
+    views.reach.check_command(session.repository, data.kind)
     with http_errors():
         asked = build_command(
             session,
             data.kind,
             data.text,
-            actor=API,
+            actor=request.user.login or API,
             key=key,
             at=views.store.clock(),
             head=data.head,
@@ -132,7 +140,7 @@ def give_command(
         return _accepted(id, asked, new=add_command(views.store, session, asked))
 
 
-@read("/commands/{key:str}", "sessions")
+@read("/commands/{key:str}", "sessions", anywhere(Role.READ))
 def get_command(
     views: AllViews,
     key: Annotated[
@@ -147,7 +155,7 @@ def get_command(
     return views.command(key)
 
 
-@change("PATCH", "/sessions/{id:str}/metadata", "sessions")
+@change("PATCH", "/sessions/{id:str}/metadata", "sessions", in_session(Role.WRITE))
 def set_metadata(
     views: AllViews,
     id: SessionPath,
@@ -169,25 +177,19 @@ def set_metadata(
     return views.store.metadata.of(id)
 
 
-@change("PUT", "/freezes/{target:str}", "bot")
-def freeze(views: AllViews, target: _Target) -> list[Freeze]:
-    """Hold back all actions of a project or of the bot.
-
-    The response lists all freezes in effect.
-    """
-    return views.freeze(_scope(target), API)
+@change("PUT", "/freezes/{target:str}", "bot", anywhere(Role.ADMIN))
+def freeze(request: ApiRequest, views: AllViews, target: _Target) -> list[Freeze]:
+    """Hold back all actions of a project or of the bot."""
+    return views.freezes.add(_scope(target), request.user.login or API)
 
 
-@change("DELETE", "/freezes/{target:str}", "bot")
-def unfreeze(views: AllViews, target: _Target) -> list[Freeze]:
-    """Undo a freeze of the same scope.
-
-    The response lists the freezes that remain.
-    """
-    return views.unfreeze(_scope(target), API)
+@change("DELETE", "/freezes/{target:str}", "bot", anywhere(Role.ADMIN))
+def unfreeze(request: ApiRequest, views: AllViews, target: _Target) -> list[Freeze]:
+    """Undo a freeze of the same scope."""
+    return views.freezes.remove(_scope(target), request.user.login or API)
 
 
-@change("PUT", "/deliveries/{id:str}/retry", "bot")
+@change("PUT", "/deliveries/{id:str}/retry", "bot", everywhere(Role.ADMIN))
 def retry_delivery(views: AllViews, id: DeliveryPath) -> dict[str, bool]:
     """Process a failed delivery again. `retried` is false if it has not failed."""
     return {"retried": views.deliveries.retry(id)}

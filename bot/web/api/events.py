@@ -15,9 +15,12 @@ from msgspec import Meta, Struct
 
 from bot.show.run_log import LogPage
 from bot.show.session_detail import LAST_EVENT, HistoryEntry
+from bot.web.access import LiveReach
 from bot.web.api.operations import MOST_ITEMS, AllViews, RunNumber, SessionPath, read
 from bot.web.event_feed import EventFeed
 from bot.web.live import PULSE_SECONDS, Watchers
+from bot.web.visitor import anywhere, in_session
+from lifecycle.model.roles import Role
 
 _MEDIA_TYPE: Final = "text/event-stream"
 _LAST_EVENT_ID: Final = "Last-Event-ID"
@@ -44,9 +47,16 @@ def _stream(data: type[Struct]) -> dict[int, ResponseSpec]:
     }
 
 
-@read("/events", "events", responses=_stream(HistoryEntry), media_type=_MEDIA_TYPE)
+@read(
+    "/events",
+    "events",
+    anywhere(Role.READ),
+    responses=_stream(HistoryEntry),
+    media_type=_MEDIA_TYPE,
+)
 async def follow_events(
     feed: NamedDependency[EventFeed],
+    live: NamedDependency[LiveReach],
     session: FromQuery[str] = "",
     project: FromQuery[str] = "",
     after: Annotated[
@@ -77,20 +87,29 @@ async def follow_events(
     async def messages() -> AsyncIterator[ServerSentEventMessage]:
         async with aclosing(feed.follow(last)) as batches:
             async for events in batches:
+                role = await live.roles()
+                if role is None:
+                    return
                 if not events:
                     yield _ALIVE
                 for event in filter(matches, events):
-                    yield _message(event.id, event)
+                    if role(event.project):
+                        yield _message(event.id, event)
 
     return ServerSentEvent(messages())
 
 
 @read(
-    "/sessions/{id:str}/log/stream", "sessions", responses=_stream(LogPage), media_type=_MEDIA_TYPE
+    "/sessions/{id:str}/log/stream",
+    "sessions",
+    in_session(Role.READ),
+    responses=_stream(LogPage),
+    media_type=_MEDIA_TYPE,
 )
 async def follow_log(
     views: AllViews,
     watchers: NamedDependency[Watchers],
+    live: NamedDependency[LiveReach],
     id: SessionPath,
     run: RunNumber = 0,
     after: Annotated[
@@ -118,6 +137,8 @@ async def follow_log(
     async def messages() -> AsyncIterator[ServerSentEventMessage]:
         async with aclosing(_pages(views, watchers, id, first)) as pages:
             async for page in pages:
+                if await live.roles() is None:
+                    return
                 yield _message(f"{page.run}:{page.cursor}", page) if page else _ALIVE
 
     return ServerSentEvent(messages())

@@ -1,10 +1,11 @@
 """Declares handlers of the API, whose docstrings become the texts of the OpenAPI document."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import cleandoc, iscoroutinefunction
 from typing import Annotated, Any, Final
 
-from litestar import delete, get, patch, post, put
+from litestar import Request, delete, get, patch, post, put
+from litestar.datastructures import State
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example
@@ -14,8 +15,11 @@ from litestar.types import AnyCallable
 from bot.store import CURSOR
 from bot.web.api.problems import IDEMPOTENCY_KEY, responses
 from bot.web.views import Views
+from bot.web.visitor import Needs, Visitor
 
+#: What a handler shows to its visitor.
 AllViews = NamedDependency[Views]
+ApiRequest = Request[Visitor, object, State]
 MOST_ITEMS: Final = 200
 SessionPath = Annotated[
     str, PathParameter(description="The ID of a session.", examples=[Example(value="widgets-12")])
@@ -55,22 +59,25 @@ CLOSED: Final[dict[str, Any]] = {"additional_properties": False}
 _Declare = Callable[[AnyCallable], HTTPRouteHandler]
 
 
-def read(path: str, tag: str, **options: Any) -> _Declare:
-    """Return a decorator for a handler of GET; Litestar gets the `options`."""
-    return _declare(get, path, tag, (400, 401, 403, 404, 429, 500), options)
+def read(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> _Declare:
+    """Make a function the handler of GET. `needs` says who may use it, as in `bot.web.visitor`."""
+    return _declare(get, path, tag, (400, 401, 403, 404, 429, 500, 503), needs, options)
 
 
-def command(path: str, tag: str, **options: Any) -> _Declare:
-    """Return a decorator for a handler of POST, which takes an idempotency key and answers 202."""
+def command(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> _Declare:
+    """Make a function the handler of POST. It takes an idempotency key and answers 202."""
     options = {"status_code": 202, **options}
-    return _declare(post, path, tag, (400, 401, 403, 404, 409, 413, 429, 500), options)
+    errors = (400, 401, 403, 404, 409, 413, 429, 500, 503)
+    return _declare(post, path, tag, errors, needs, options)
 
 
-def change(method: str, path: str, tag: str, **options: Any) -> _Declare:
-    """Return a decorator for an idempotent handler of PUT, PATCH or DELETE."""
+def change(
+    method: str, path: str, tag: str, needs: Mapping[str, Needs], **options: Any
+) -> _Declare:
+    """Make a function the handler of PUT, PATCH or DELETE, whose repetition changes nothing."""
     handler = {"PUT": put, "PATCH": patch, "DELETE": delete}[method]
     options = {"status_code": 200, **options}
-    return _declare(handler, path, tag, (400, 401, 403, 404, 413, 429, 500), options)
+    return _declare(handler, path, tag, (400, 401, 403, 404, 413, 429, 500, 503), needs, options)
 
 
 def _declare(
@@ -78,6 +85,7 @@ def _declare(
     path: str,
     tag: str,
     errors: tuple[int, ...],
+    needs: Mapping[str, Needs],
     options: dict[str, Any],
 ) -> _Declare:
     others = options.pop("responses", {})
@@ -93,6 +101,7 @@ def _declare(
             tags=[tag],
             security=[{"bearer": []}],
             responses=responses(*errors) | others,
+            opt=needs,
             **threaded,
             **options,
         )(function)

@@ -22,6 +22,8 @@ from bot.store import (
     UsageTotal,
 )
 from bot.web.api.operations import AllViews, Cursor, DeliveryPath, Limit, read
+from bot.web.visitor import anywhere, everywhere
+from lifecycle.model.roles import Role
 
 _UsageGroup = Annotated[
     Literal["session", "run", "agent", "issue", "repository", "person", "day"],
@@ -58,37 +60,37 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
     cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
 
 
-@read("/agents", "agents")
+@read("/agents", "agents", everywhere(Role.READ))
 def list_agents(views: AllViews) -> list[AgentRecord]:
     """List the agents with their sessions, outcomes and cost."""
     return views.agents()
 
 
-@read("/agents/{name:str}", "agents")
+@read("/agents/{name:str}", "agents", everywhere(Role.READ))
 def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
     """Show one agent with its sessions, outcomes and cost."""
     return views.agent(name).record
 
 
-@read("/agents/{name:str}/weeks", "agents")
+@read("/agents/{name:str}/weeks", "agents", everywhere(Role.READ))
 def list_agent_weeks(views: AllViews, name: _Agent) -> list[AgentWeek]:
     """List how the sessions of an agent ended, week by week, the earliest first."""
     return list(views.agent(name).weeks)
 
 
-@read("/projects", "bot")
+@read("/projects", "bot", anywhere(Role.READ))
 def list_projects(views: AllViews) -> list[ProjectEntry]:
     """List the projects with their repositories."""
     return list(views.project_entries())
 
 
-@read("/projects/{project:str}", "bot")
+@read("/projects/{project:str}", "bot", anywhere(Role.READ))
 def get_project(views: AllViews, project: _Project) -> ProjectDetail:
     """Show a project: its labels, agents and sessions, and where its policy is set."""
     return views.project_detail(project)
 
 
-@read("/usage", "costs")
+@read("/usage", "costs", anywhere(Role.READ))
 def list_usage(
     views: AllViews,
     by: _UsageGroup = "session",
@@ -101,7 +103,7 @@ def list_usage(
 ) -> list[UsageTotal]:
     """Sum up model usage and cost.
 
-    Filters are combined. The usage of deleted sessions is included.
+    Filters are combined. Deleted sessions count too, projects that you may not see do not.
     """
     among = UsageFilter(
         repository=views.project(project).repository if project else "",
@@ -109,35 +111,36 @@ def list_usage(
         person=person,
         first=first,
         last=last,
+        repositories=views.reach.repositories(),
     )
     return views.store.usage.totals(by, session, among)
 
 
-@read("/health", "bot")
+@read("/health", "bot", everywhere(Role.READ))
 def get_health(views: AllViews) -> HealthReport:
     """Show whether the bot is healthy: backlogs, incidents, workers, rate limits, isolation."""
     return views.health()
 
 
-@read("/queue", "bot")
+@read("/queue", "bot", anywhere(Role.READ))
 def list_queue(views: AllViews) -> list[QueuedSession]:
     """List queued sessions, why they wait and when they may start."""
     return views.queue()
 
 
-@read("/incidents", "bot")
+@read("/incidents", "bot", everywhere(Role.READ))
 def list_incidents(views: AllViews, limit: Limit = 100) -> list[Incident]:
     """List the last incidents of the whole bot, open and closed, newest first."""
     return views.store.incidents.recent(limit)
 
 
-@read("/freezes", "bot")
+@read("/freezes", "bot", anywhere(Role.READ))
 def list_freezes(views: AllViews) -> list[Freeze]:
     """List the freezes in effect."""
-    return views.store.freezes.all()
+    return views.freezes.all()
 
 
-@read("/deliveries", "bot")
+@read("/deliveries", "bot", everywhere(Role.READ))
 def list_deliveries(
     views: AllViews,
     among: _DeliveryState = None,
@@ -159,13 +162,13 @@ def list_deliveries(
     return DeliveryPage(items=items, cursor=after or None)
 
 
-@read("/deliveries/{id:str}", "bot")
+@read("/deliveries/{id:str}", "bot", everywhere(Role.READ))
 def get_delivery(views: AllViews, id: DeliveryPath) -> DeliveryDetail:
     """Show a webhook delivery and what happened next in the sessions that it concerns."""
     return views.deliveries.detail(id)
 
 
-@read("/deliveries/{id:str}/dry-run", "bot")
+@read("/deliveries/{id:str}/dry-run", "bot", everywhere(Role.READ))
 def try_delivery(views: AllViews, id: DeliveryPath) -> DryRun:
     """Show what a webhook delivery would cause now, or why it would not. Changes nothing."""
     return views.deliveries.dry_run(id)

@@ -27,6 +27,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
     409: "Use a new Idempotency-Key.",
     413: f"Send at most {MOST_BYTES} bytes.",
     500: "See the server's log for details.",
+    503: "Try again in a minute.",
 }
 
 

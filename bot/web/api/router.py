@@ -14,7 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme, Tag
 
-from bot.web.access import Access
+from bot.web.access import Access, LiveReach
 from bot.web.api.command_schema import command_schemas
 from bot.web.api.commands import (
     CommandRequest,
@@ -27,6 +27,7 @@ from bot.web.api.commands import (
     unfreeze,
 )
 from bot.web.api.events import follow_events, follow_log
+from bot.web.api.operations import ApiRequest
 from bot.web.api.overview import (
     get_agent,
     get_delivery,
@@ -54,6 +55,8 @@ from bot.web.api.sessions import (
 from bot.web.event_feed import EventFeed
 from bot.web.live import Watchers
 from bot.web.views import Views
+from bot.web.visitor import anywhere
+from lifecycle.model.roles import Role
 
 PATH: Final = "/api/v1"
 
@@ -77,13 +80,21 @@ _TAGS = {
 
 
 def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed) -> Router:
-    """Return the router of the API, whose handlers get `views`, `watchers` and `feed`."""
+    """Return the API."""
+
+    def seen(request: ApiRequest) -> Views:
+        return views.seen_by(access.reach(request.user))
+
+    def live(request: ApiRequest) -> LiveReach:
+        return LiveReach(access, request)
+
     return Router(
         PATH,
         route_handlers=[*_options(), *ROUTES, _describe],
         guards=[access.guard_api],
         dependencies={
-            "views": Provide(lambda: views, sync_to_thread=False),
+            "views": Provide(seen, sync_to_thread=False),
+            "live": Provide(live, sync_to_thread=False),
             "watchers": Provide(lambda: watchers, sync_to_thread=False),
             "feed": Provide(lambda: feed, sync_to_thread=False),
         },
@@ -105,7 +116,13 @@ def _options() -> list[HTTPRouteHandler]:
     def answers(path: str) -> HTTPRouteHandler:
         allowed = ", ".join(sorted(methods[path]))
 
-        @route(path, http_method=HttpMethod.OPTIONS, status_code=204, sync_to_thread=False)
+        @route(
+            path,
+            http_method=HttpMethod.OPTIONS,
+            opt=anywhere(Role.READ),
+            status_code=204,
+            sync_to_thread=False,
+        )
         def allow() -> Response[None]:
             return Response(None, headers={"allow": allowed})
 
@@ -114,7 +131,7 @@ def _options() -> list[HTTPRouteHandler]:
     return list(map(answers, methods))
 
 
-@get("/openapi.json", sync_to_thread=True)
+@get("/openapi.json", opt=anywhere(Role.READ), sync_to_thread=True)
 def _describe() -> Response[bytes]:
     return Response(document(), media_type="application/json")
 
@@ -141,7 +158,7 @@ def document() -> bytes:
         route_handlers=ROUTES,
         dependencies={
             name: Provide(lambda: None, sync_to_thread=False)
-            for name in ("views", "watchers", "feed")
+            for name in ("views", "live", "watchers", "feed")
         },
     )
     app = Litestar([routes], openapi_config=config, logging_config=None)

@@ -25,6 +25,8 @@ from bot.web.api.operations import (
 )
 from bot.web.live import Watchers
 from bot.web.views import LAST_MESSAGE
+from bot.web.visitor import anywhere, in_session
+from lifecycle.model.roles import Role
 from lifecycle.model.status import Status
 from runtimes.agents.shared.messages import Message
 
@@ -83,7 +85,7 @@ class ExplainedSession(Struct, frozen=True, kw_only=True):
     refused: tuple[RefusedConnection, ...]
 
 
-@read("/sessions", _TAG)
+@read("/sessions", _TAG, anywhere(Role.READ))
 def list_sessions(
     views: AllViews,
     project: FromQuery[str] = "",
@@ -122,7 +124,7 @@ def list_sessions(
     return SessionListPage(items=rows, cursor=after or None)
 
 
-@read("/sessions/{id:str}", _TAG)
+@read("/sessions/{id:str}", _TAG, in_session(Role.READ))
 async def get_session(
     views: AllViews,
     watchers: NamedDependency[Watchers],
@@ -156,7 +158,7 @@ async def _reached(views: AllViews, watchers: Watchers, id: str, goal: Goal) -> 
                 return
 
 
-@read("/sessions/{id:str}/history", _TAG)
+@read("/sessions/{id:str}/history", _TAG, in_session(Role.READ))
 def list_history(
     views: AllViews,
     id: SessionPath,
@@ -170,7 +172,7 @@ def list_history(
     return HistoryPage(items=entries[:limit], cursor=last)
 
 
-@read("/sessions/{id:str}/why", _TAG)
+@read("/sessions/{id:str}/why", _TAG, in_session(Role.READ))
 def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
     """Explain a session's status: its facts, and the decision that they lead to now."""
     found = views.explain(id)
@@ -182,7 +184,7 @@ def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
     )
 
 
-@read("/sessions/{id:str}/transcript", _TAG)
+@read("/sessions/{id:str}/transcript", _TAG, in_session(Role.READ))
 def list_messages(
     views: AllViews,
     id: SessionPath,
@@ -198,7 +200,7 @@ def list_messages(
     return TranscriptPage(items=messages, cursor=cursor + len(messages))
 
 
-@read("/sessions/{id:str}/log", _TAG)
+@read("/sessions/{id:str}/log", _TAG, in_session(Role.READ))
 def read_log(
     views: AllViews,
     id: SessionPath,

@@ -1,0 +1,60 @@
+"""The freezes that a visitor sees, adds and removes; what they may not do is an HTTP error."""
+
+from litestar.exceptions import ClientException
+
+from bot.store import Freeze, Store
+from bot.web.reach import Reach, refused
+from lifecycle.model.roles import Role
+
+
+class FreezeViews:
+    """Reads and changes the freezes of everything and of projects."""
+
+    def __init__(self, store: Store, reach: Reach) -> None:
+        self._freezes = store.freezes
+        self._reach = reach
+
+    def all(self) -> list[Freeze]:
+        """Return the freezes in effect."""
+        seen = self._reach.projects()
+        return [
+            one
+            for one in self._freezes.all()
+            if seen is None or not one.scope or one.scope.removeprefix("project:") in seen
+        ]
+
+    def add(self, scope: str, actor: str) -> list[Freeze]:
+        """Freeze everything or a project and return all freezes, or raise 400, 403 or 404."""
+        self._check(scope)
+        self._freezes.add(scope, actor)
+        return self.all()
+
+    def remove(self, scope: str, actor: str) -> list[Freeze]:
+        """Undo a freeze of everything or a project and return the others; raise 400, 403 or 404."""
+        self._check(scope)
+        self._freezes.remove(scope, actor)
+        return self.all()
+
+    def may_change(self, scope: str) -> bool:
+        """Whether the visitor may freeze everything or a project, and undo that."""
+        if not scope:
+            return self._reach.everywhere() >= Role.ADMIN
+        return self._reach.role(scope.removeprefix("project:")) >= Role.ADMIN
+
+    def _check(self, scope: str) -> None:
+        kind, _, name = scope.partition(":")
+        projects = self._reach.seen()
+        if not scope or (kind == "project" and name in projects):
+            if not self.may_change(scope):
+                where = projects[name].repository if scope else "the repositories of all projects"
+                raise refused(Role.ADMIN, where)
+            return
+        known = ", ".join(projects) or "none"
+        raise ClientException(
+            f"Cannot freeze the scope {scope[:80]!r}.",
+            status_code=404 if kind == "project" else 400,
+            extra={
+                "remedy": f"Use `all` for everything or project:NAME (known: {known})."
+                " For one session, send the command `freeze`."
+            },
+        )

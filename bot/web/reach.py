@@ -1,0 +1,143 @@
+"""What a visitor may see and do, by their role in each project."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+
+from litestar.exceptions import PermissionDeniedException, ServiceUnavailableException
+
+from bot.github.errors import GitHubFailure
+from bot.github.write_access import WriteAccess
+from bot.intake.authorize import TO_AGENT, may_give
+from bot.web.visitor import Visitor
+from config.settings import ProjectSettings
+from lifecycle.model.roles import Role
+
+_log = logging.getLogger(__name__)
+
+#: The permission at GitHub that gives a role.
+_PERMISSIONS: Mapping[Role, str] = {
+    Role.READ: "read",
+    Role.TRIAGE: "triage",
+    Role.WRITE: "write",
+    Role.ADMIN: "admin",
+}
+
+
+class Reach:
+    """A visitor's roles. They are read from GitHub unless they are known and recent."""
+
+    def __init__(
+        self,
+        visitor: Visitor,
+        projects: Mapping[str, ProjectSettings],
+        people: WriteAccess | None,
+        within: timedelta,
+    ) -> None:
+        """`within`: how old a permission may be. Without `people` nobody has a role by login."""
+        self.visitor = visitor
+        self._projects = projects
+        self._people = people
+        self._within = within
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the visitor has the page's token, which is for no person in particular."""
+        return not self.visitor.login
+
+    def role(self, project: str) -> Role:
+        """Return the role in a project, or raise 503 if GitHub does not answer."""
+        visitor, known = self.visitor, self._projects.get(project)
+        if self.is_whole:
+            return visitor.most
+        if known is None or self._people is None:
+            return Role.NONE
+        with github_errors():
+            found = self._people.role(
+                known.repository, visitor.login, user=visitor.user, within=self._within
+            )
+        return min(found, visitor.most)
+
+    def roles(self) -> dict[str, Role]:
+        """Return the role in each project where there is one.
+
+        A project whose permissions cannot be read now is left out. Raises 503 if there is no other.
+        """
+        found: dict[str, Role] = {}
+        failed: ServiceUnavailableException | None = None
+        for project in self._projects:
+            try:
+                role = self.role(project)
+            except ServiceUnavailableException as failure:
+                _log.warning("%s: @%s: %s", project, self.visitor.login, failure.extra)
+                failed = failure
+                continue
+            if role:
+                found[project] = role
+        if failed and not found:
+            raise failed
+        return found
+
+    def everywhere(self) -> Role:
+        """Return the role that the visitor has in all projects."""
+        if self.is_whole:
+            return self.visitor.most
+        roles = self.roles()
+        return min((roles.get(one, Role.NONE) for one in self._projects), default=Role.NONE)
+
+    def snapshot(self) -> Callable[[str], Role] | None:
+        """Return a function of the role in each project, as it is now; None: there is no role."""
+        if self.is_whole:
+            return lambda _: self.visitor.most
+        roles = self.roles()
+        return (lambda project: roles.get(project, Role.NONE)) if roles else None
+
+    def projects(self) -> tuple[str, ...] | None:
+        """Return the projects whose sessions the visitor sees; None: all, also former ones."""
+        return None if self.is_whole else tuple(self.roles())
+
+    def seen(self) -> dict[str, ProjectSettings]:
+        """Return the projects that the visitor sees, by name."""
+        seen = self.projects()
+        projects = sorted(self._projects.items())
+        return {name: one for name, one in projects if seen is None or name in seen}
+
+    def repositories(self) -> tuple[str, ...] | None:
+        """Return the repositories of these projects; None: all."""
+        return None if self.is_whole else tuple(one.repository for one in self.seen().values())
+
+    def check_command(self, repository: str, kind: str) -> None:
+        """Raise 403 unless the visitor may give a command: the check that a comment passes too."""
+        if self.is_whole:
+            return
+        wanted = Role.TRIAGE if kind in TO_AGENT else Role.WRITE
+        with github_errors():
+            may = self._people is not None and may_give(
+                self._people, repository, self.visitor.login, kind
+            )
+        if not may or self.visitor.most < wanted:
+            raise refused(wanted, repository)
+
+
+def refused(role: Role, where: str) -> PermissionDeniedException:
+    """Return 403 for a visitor without a role; `where` it is required."""
+    return PermissionDeniedException(
+        f"This requires the permission `{_PERMISSIONS[role]}` in {where}.",
+        extra={
+            "remedy": "Ask an administrator of the repository for it, or use a personal token with"
+            " a wider scope."
+        },
+    )
+
+
+@contextmanager
+def github_errors() -> Iterator[None]:
+    """Raise 503 where GitHub does not say what somebody may do."""
+    try:
+        yield
+    except GitHubFailure as failure:
+        raise ServiceUnavailableException(
+            "GitHub does not say now what you may do.",
+            extra={"remedy": f"Try again in a minute. {failure}"},
+        ) from failure

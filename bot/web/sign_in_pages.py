@@ -1,0 +1,151 @@
+"""Signing in, with the page's token or with an account at GitHub, and signing out."""
+
+import secrets
+from hmac import compare_digest
+from typing import Annotated
+
+from litestar import MediaType, Request, Response, Router, get, post
+from litestar.datastructures import Cookie, State
+from litestar.exceptions import (
+    ClientException,
+    HTTPException,
+    NotFoundException,
+    PermissionDeniedException,
+)
+from litestar.params import FromQuery, QueryParameter, URLEncodedBody
+from litestar.response import Redirect
+from msgspec import Struct
+
+from bot.github.errors import Refused
+from bot.github.sign_in import GitHubSignIn
+from bot.web.access import Access
+from bot.web.forms import MAX_FORM_BYTES
+from bot.web.page_token import Guesses
+from bot.web.pages import as_page
+from bot.web.reach import github_errors
+from bot.web.rendering import templates
+from bot.web.sign_ins import host_cookie
+from bot.web.visitor import Visitor, public
+from config.settings import Settings
+
+CALLBACK = "login/callback"
+#: The cookie of a browser whose person is at GitHub: what it proves on its way back.
+_ATTEMPT, _ATTEMPT_SECONDS = "mergewright-sign-in", 600
+_AGAIN = {"remedy": "Open the page /login and sign in again."}
+
+_Request = Request[Visitor, object, State]
+
+
+class _Login(Struct, frozen=True):
+    token: str = ""
+
+
+def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | None) -> Router:
+    """Return the routes. Without `sign_in` nobody signs in with GitHub."""
+    render, sign_ins = templates(), access.sign_ins
+    https = settings.public_url.startswith("https:")
+    callback = f"{settings.public_url}{CALLBACK}"
+    attempt = host_cookie(_ATTEMPT, https=https)
+    codes = Guesses("sign-ins")
+
+    def form(*, wrong: bool) -> str:
+        return render(
+            "login.html",
+            wrong=wrong,
+            takes_token=settings.sign_in.takes_token and bool(access.page_token),
+            github=f"{settings.public_url}login/github" if sign_in else "",
+        )
+
+    def signed_in(request: _Request, visitor: Visitor) -> Redirect:
+        token = sign_ins.begin(visitor, request.cookies.get(sign_ins.name, ""))
+        # A proxy in front that ends TLS may say so; a lie can only keep the cookie off plain HTTP.
+        secure = request.headers.get("x-forwarded-proto") == "https"
+        cookies = [sign_ins.cookie(token, visitor, secure=secure)]
+        if visitor.login:
+            cookies.append(sign_ins.removed(attempt))
+        return Redirect("/", status_code=303, cookies=cookies)
+
+    def check_attempt(request: _Request, given: str) -> str:
+        """Return the verifier of the sign-in that this browser began, or raise 400."""
+        state, _, verifier = request.cookies.get(attempt, "").partition(".")
+        if not state or not compare_digest(given.encode(), state.encode()):
+            raise ClientException(
+                "This browser did not begin this sign-in, or more than ten minutes ago.",
+                extra=_AGAIN,
+            )
+        return verifier
+
+    @get("/login", media_type=MediaType.HTML, sync_to_thread=False)
+    def login_page() -> str:
+        access.check_configured()
+        return form(wrong=False)
+
+    @post("/login", sync_to_thread=True, request_max_body_size=MAX_FORM_BYTES)
+    def login(request: _Request, data: URLEncodedBody[_Login]) -> Response[str]:
+        access.check_configured()
+        if not settings.sign_in.takes_token or not access.page_token.opens(data.token):
+            return Response(form(wrong=True), status_code=401, media_type=MediaType.HTML)
+        return signed_in(request, Visitor())
+
+    @get("/login/github", sync_to_thread=False)
+    def to_github() -> Redirect:
+        if sign_in is None:
+            raise NotFoundException("People do not sign in with GitHub here.")
+        state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+        cookie = Cookie(
+            key=attempt,
+            value=f"{state}.{verifier}",
+            max_age=_ATTEMPT_SECONDS,
+            path="/",
+            httponly=True,
+            samesite="lax",
+            secure=https,
+        )
+        address = sign_in.address(callback, state, verifier)
+        return Redirect(address, status_code=303, cookies=[cookie])
+
+    @get(f"/{CALLBACK}", sync_to_thread=True)
+    def from_github(
+        request: _Request,
+        code: FromQuery[str] = "",
+        given: Annotated[str, QueryParameter(name="state")] = "",
+        error: FromQuery[str] = "",
+    ) -> Redirect:
+        if sign_in is None:
+            raise NotFoundException("People do not sign in with GitHub here.")
+        verifier = check_attempt(request, given)
+        if error:
+            raise PermissionDeniedException(
+                f"GitHub did not sign you in: {error[:80]}.", extra=_AGAIN
+            )
+        if codes.is_known(code):
+            raise PermissionDeniedException("This sign-in was refused before.", extra=_AGAIN)
+        with github_errors():
+            try:
+                user = sign_in.user(code, callback, verifier)
+            except Refused as refusal:
+                codes.add(code)
+                raise PermissionDeniedException(str(refusal), extra=_AGAIN) from refusal
+        visitor = Visitor(login=user.login, user=user.id)
+        if access.reach(visitor).snapshot() is None:
+            raise PermissionDeniedException(
+                f"@{user.login} has no role in any project here.",
+                extra={
+                    "remedy": "Ask an administrator of a repository to add you as a collaborator:"
+                    " to be able to read a public one is not enough."
+                },
+            )
+        return signed_in(request, visitor)
+
+    @post("/logout", sync_to_thread=True)
+    def logout(request: _Request) -> Redirect:
+        sign_ins.end(request.cookies.get(sign_ins.name, ""))
+        return Redirect("/login", status_code=303, cookies=[sign_ins.removed()])
+
+    return Router(
+        "/",
+        route_handlers=[login_page, login, to_github, from_github, logout],
+        guards=[access.guard],
+        opt=public(),
+        exception_handlers={HTTPException: as_page, Exception: as_page},
+    )

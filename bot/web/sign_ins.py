@@ -1,0 +1,117 @@
+"""Signed-in browsers: each has a cookie with a random token, of which only a hash is stored."""
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+
+from litestar.datastructures import Cookie
+
+from bot.store import Store, StoreFailure
+from bot.web.page_token import PageToken
+from bot.web.visitor import Visitor
+from config.tables import SignInSettings
+
+COOKIE = "mergewright-page"
+#: A request is noted once in this time.
+_NOTED = timedelta(minutes=1)
+
+
+class SignIns:
+    """Signs browsers in and out."""
+
+    def __init__(
+        self, store: Store, page_token: PageToken, settings: SignInSettings, *, https: bool
+    ) -> None:
+        """`https`: whether people reach the server by HTTPS only."""
+        self._store = store
+        self._page_token = page_token
+        self._settings = settings
+        self._https = https
+        self._idle = timedelta(hours=settings.idle_hours)
+        self._most = timedelta(hours=settings.most_hours)
+        self.name = host_cookie(COOKIE, https=https)
+
+    def begin(self, visitor: Visitor, before: str = "") -> str:
+        """Sign a browser in, and return the token for its cookie.
+
+        The token is always new, and `before`, which the browser had, is worth nothing afterwards:
+        what somebody else has put into a browser does not become a sign-in (session fixation).
+        """
+        token, now = secrets.token_urlsafe(32), self._store.clock()
+        self._store.sign_ins.delete_old(now - self._most, now - self._idle)
+        self.end(before)
+        digest = _digest(token) if visitor.login else self._page_token.seal(token)
+        self._store.sign_ins.add(digest, visitor.login, visitor.user, now)
+        return token
+
+    def find(self, token: str, *, note: bool = True) -> Visitor | None:
+        """Return who signed in with a cookie; None: nobody, or too long ago.
+
+        `note`: whether this counts as a request, after which the idle time begins once more.
+        """
+        now = self._store.clock()
+        for digest in self._digests(token):
+            found = self._store.sign_ins.get(digest)
+            if found is None or now - found.created >= self._most or now - found.seen >= self._idle:
+                continue
+            if note and now - found.seen >= _NOTED:
+                with suppress(StoreFailure):  # The disk is full, or another bot leads.
+                    self._store.sign_ins.see(digest, now)
+            return Visitor(login=found.login, user=found.user)
+        return None
+
+    def end(self, token: str) -> None:
+        """Sign a browser out."""
+        for digest in self._digests(token):
+            self._store.sign_ins.end(digest)
+
+    def end_all(self, visitor: Visitor) -> None:
+        """Sign all browsers of a visitor out."""
+        self._store.sign_ins.end_all(visitor.login)
+
+    def cookie(self, token: str, visitor: Visitor, *, secure: bool) -> Cookie:
+        """Return the cookie of a signed-in browser.
+
+        It has to come with the navigation back from GitHub, so that of a person is not `strict`.
+        """
+        return Cookie(
+            key=self.name,
+            value=token,
+            max_age=int(self._most.total_seconds()),
+            path="/",
+            httponly=True,
+            samesite="lax" if visitor.login else "strict",
+            secure=secure or self._https,
+        )
+
+    def removed(self, name: str = "") -> Cookie:
+        """Return what deletes a cookie; by default that of the sign-in."""
+        return Cookie(
+            key=name or self.name,
+            value="",
+            max_age=0,
+            path="/",
+            httponly=True,
+            secure=self._https,
+        )
+
+    def _digests(self, token: str) -> Iterator[str]:
+        """Yield the hashes of a token in the ways to sign in that are switched on."""
+        if token and self._settings.takes_people:
+            yield _digest(token)
+        if token and self._settings.takes_token and self._page_token:
+            yield self._page_token.seal(token)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def host_cookie(name: str, *, https: bool) -> str:
+    """Return the name of a cookie with the prefix that binds it to this host, where that works.
+
+    https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Set-Cookie#cookie_prefixes
+    """
+    return f"__Host-{name}" if https else name

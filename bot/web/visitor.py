@@ -1,0 +1,63 @@
+"""Who sends a request, and what each route requires of them."""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, Final
+
+from litestar.connection import ASGIConnection
+from litestar.datastructures import State
+from msgspec import Struct
+
+from lifecycle.model.roles import Role
+
+Connection = ASGIConnection[Any, Any, Any, State]
+
+
+class Visitor(Struct, frozen=True, kw_only=True):
+    """Who sent a request."""
+
+    login: str = ""  #: On GitHub; empty: somebody with the page's token, who may do everything.
+    user: int = 0  #: GitHub's ID of the account.
+    most: Role = Role.ADMIN  #: A personal token may allow less than the person may do.
+    #: Whether the request bears a token, and not a cookie, which browsers add for any site.
+    bears: bool = False
+
+
+class Where(Enum):
+    """In which projects a visitor needs a role."""
+
+    NOWHERE = auto()  #: Everybody may use the route.
+    SESSION = auto()  #: In that of the session in the path.
+    ANYWHERE = auto()  #: In one at least. What the route shows is chosen by the visitor's roles.
+    EVERYWHERE = auto()  #: In all: the route concerns the whole bot.
+
+
+class Needs(Struct, frozen=True):
+    """What a route requires. Routes without it are refused to everybody."""
+
+    where: Where
+    role: Role = Role.NONE
+
+
+#: The option of a route's handler that says what it requires.
+NEEDS: Final = "needs"
+
+
+def public() -> Mapping[str, Needs]:
+    """Return the options of a route for everybody."""
+    return {NEEDS: Needs(Where.NOWHERE)}
+
+
+def in_session(role: Role) -> Mapping[str, Needs]:
+    """Return the options of a route for people with this role in the project of its session."""
+    return {NEEDS: Needs(Where.SESSION, role)}
+
+
+def anywhere(role: Role) -> Mapping[str, Needs]:
+    """Return the options of a route for people with this role in at least one project."""
+    return {NEEDS: Needs(Where.ANYWHERE, role)}
+
+
+def everywhere(role: Role) -> Mapping[str, Needs]:
+    """Return the options of a route for people with this role in all projects."""
+    return {NEEDS: Needs(Where.EVERYWHERE, role)}

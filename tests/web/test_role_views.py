@@ -1,0 +1,88 @@
+"""Which sessions, costs and freezes a person sees who has a role in some projects only."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from bot.store import TokenScope
+from lifecycle.model.facts import Usage
+from tests.web.conftest import bearer
+from tests.web.people import People, form_token
+
+API = "/api/v1"
+
+
+def test_a_person_sees_only_projects_in_which_they_have_a_role(filled: People) -> None:
+    filled.may("wendy", "admin", "widgets")
+    site = filled.site
+    site.store.incidents.report("x", "The gears' secret is broken", site.store.clock())
+    site.store.freezes.add("project:gears", "rob")
+    waiting = "UPDATE sessions SET wants_slot = 1, wanted_since = 1"
+    site.store.db.write(lambda connection: connection.execute(waiting))
+    for session in ("gears-1", "widgets-1"):
+        given = {**bearer(), b"idempotency-key": b"k-1"}
+        path = f"{API}/sessions/{session}/commands"
+        assert site.http.post(path, json={"kind": "stop"}, headers=given).status_code == 202
+    with filled.signed_in("wendy") as client:
+        assert client.get(f"{API}/commands/api:widgets-1:k-1").status_code == 200
+        assert client.get(f"{API}/commands/api:gears-1:k-1").status_code == 404
+        for path in ("/", "/?search=secret", "/?project=gears", f"{API}/sessions", f"{API}/queue"):
+            response = client.get(path)
+            assert response.status_code == 200
+            assert "gears-1" not in response.text
+            assert "gears' secret" not in response.text.replace("&#39;", "'")
+        assert "widgets-1" in client.get("/").text
+        assert [one["name"] for one in client.get(f"{API}/projects").json()] == ["widgets"]
+        assert [one["session"] for one in client.get(f"{API}/queue").json()] == ["widgets-1"]
+        assert client.get(f"{API}/freezes").json() == []
+        for path in (
+            "/sessions/gears-1",
+            f"{API}/sessions/gears-1",
+            "/projects/gears",
+            f"{API}/projects/gears",
+            f"{API}/usage?project=gears",
+        ):
+            assert client.get(path).status_code == 404
+        for path in ("/agents", "/deliveries", "/health", "/metrics", f"{API}/incidents"):
+            assert client.get(path).status_code == 403
+        csrf = form_token(client)
+        assert client.post("/freeze", data={"csrf": csrf, "scope": ""}).status_code == 403
+        assert (
+            client.post("/unfreeze", data={"csrf": csrf, "scope": "project:gears"}).status_code
+            == 404
+        )
+        frozen = client.post("/freeze", data={"csrf": csrf, "scope": "project:widgets"})
+        assert frozen.status_code == 200
+    token = filled.token("wendy", TokenScope.ADMIN)
+    with filled.browser() as client:
+        started = client.post(
+            f"{API}/sessions",
+            json={"project": "gears", "issue": 3},
+            headers={b"idempotency-key": b"k", **token},
+        )
+        assert started.status_code == 404
+
+
+def priced(dollars: float) -> Callable[[Usage], Usage]:
+    return lambda used: replace(used, cost_usd=dollars)
+
+
+def test_a_person_sees_what_agents_cost_in_their_projects_alone(filled: People) -> None:
+    filled.may("wendy", "read", "widgets")
+    store = filled.site.store
+    for name, dollars in (("widgets-1", 1.5), ("gears-1", 40.0)):
+        store.usage.record_response(name, 1, "opus", Usage(input=5), priced(dollars))
+    with filled.signed_in("wendy") as client:
+        totals = client.get(f"{API}/usage?by=session").json()
+        assert [(one["name"], one["cost_usd"]) for one in totals] == [("widgets-1", 1.5)]
+        assert client.get(f"{API}/usage?session=gears-1").json() == []
+        for path in ("/costs", "/costs?project=acme/gears", "/costs.csv", "/projects"):
+            page = client.get(path)
+            assert page.status_code == 200
+            assert "gears-1" not in page.text
+            assert "40.0" not in page.text
+        assert "$1.50" in client.get("/costs").text
+        assert "gears" not in client.get("/projects").text
+    with filled.browser() as client:
+        totals = client.get(f"{API}/usage?by=session", headers=bearer()).json()
+    assert {one["name"] for one in totals} == {"widgets-1", "gears-1"}

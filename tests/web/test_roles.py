@@ -1,0 +1,316 @@
+"""Each route times each role: who may use what, and which sessions they see."""
+
+import hmac
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from litestar import Litestar
+from litestar.routes import ASGIRoute, HTTPRoute
+
+from bot.store import TokenScope
+from bot.web.personal_tokens import ROLES
+from bot.web.sign_ins import COOKIE
+from bot.web.visitor import NEEDS, Needs, Visitor, Where
+from lifecycle.model.roles import Role
+from tests.web.conftest import Site, bearer
+from tests.web.people import LEVELS, People, form_token, put
+
+API = "/api/v1"
+READ, TRIAGE, WRITE, ADMIN = Role.READ, Role.TRIAGE, Role.WRITE, Role.ADMIN
+ANY, EVERY, SESSION = Where.ANYWHERE, Where.EVERYWHERE, Where.SESSION
+#: Every route that is not for everybody, and what it requires.
+WANTED = {
+    "GET /": Needs(ANY, READ),
+    "GET /account": Needs(ANY, READ),
+    "POST /account/sign-out": Needs(ANY, READ),
+    "POST /account/tokens": Needs(ANY, READ),
+    "POST /account/tokens/revoke": Needs(ANY, READ),
+    "GET /agents": Needs(EVERY, READ),
+    "GET /agents/{name}": Needs(EVERY, READ),
+    **dict.fromkeys(("GET /projects", "GET /projects/{name}"), Needs(ANY, READ)),
+    **dict.fromkeys(("GET /costs", "GET /costs.csv"), Needs(ANY, READ)),
+    "GET /deliveries": Needs(EVERY, READ),
+    "GET /deliveries/{id}": Needs(EVERY, READ),
+    "POST /deliveries/{id}/retry": Needs(EVERY, ADMIN),
+    "GET /health": Needs(EVERY, READ),
+    "GET /api": Needs(ANY, READ),
+    "GET /events": Needs(ANY, READ),
+    "POST /freeze": Needs(ANY, ADMIN),
+    "POST /unfreeze": Needs(ANY, ADMIN),
+    "GET /metrics": Needs(EVERY, READ),
+    **{
+        f"GET /sessions/{{id}}{tab}": Needs(SESSION, READ)
+        for tab in (
+            "",
+            "/terminal",
+            "/screen",
+            "/transcript",
+            "/changes",
+            "/checks",
+            "/setup",
+            "/cost",
+        )
+    },
+    **dict.fromkeys(("GET /sessions/{id}/facts", "GET /sessions/{id}/setup"), Needs(SESSION, READ)),
+    "POST /sessions/{id}/ask": Needs(SESSION, TRIAGE),
+    f"GET {API}/openapi.json": Needs(ANY, READ),
+    f"GET {API}/sessions": Needs(ANY, READ),
+    **{
+        f"GET {API}/sessions/{{id}}{end}": Needs(SESSION, READ)
+        for end in ("", "/history", "/log", "/log/stream", "/transcript", "/why")
+    },
+    f"POST {API}/sessions": Needs(ANY, WRITE),
+    f"POST {API}/sessions/{{id}}/commands": Needs(SESSION, TRIAGE),
+    f"GET {API}/commands/{{key}}": Needs(ANY, READ),
+    f"PATCH {API}/sessions/{{id}}/metadata": Needs(SESSION, WRITE),
+    f"GET {API}/events": Needs(ANY, READ),
+    f"GET {API}/agents": Needs(EVERY, READ),
+    f"GET {API}/agents/{{name}}": Needs(EVERY, READ),
+    f"GET {API}/agents/{{name}}/weeks": Needs(EVERY, READ),
+    f"GET {API}/projects": Needs(ANY, READ),
+    f"GET {API}/projects/{{project}}": Needs(ANY, READ),
+    f"GET {API}/usage": Needs(ANY, READ),
+    f"GET {API}/queue": Needs(ANY, READ),
+    f"GET {API}/health": Needs(EVERY, READ),
+    f"GET {API}/incidents": Needs(EVERY, READ),
+    f"GET {API}/freezes": Needs(ANY, READ),
+    f"PUT {API}/freezes/{{target}}": Needs(ANY, ADMIN),
+    f"DELETE {API}/freezes/{{target}}": Needs(ANY, ADMIN),
+    f"GET {API}/deliveries": Needs(EVERY, READ),
+    f"GET {API}/deliveries/{{id}}": Needs(EVERY, READ),
+    f"GET {API}/deliveries/{{id}}/dry-run": Needs(EVERY, READ),
+    f"PUT {API}/deliveries/{{id}}/retry": Needs(EVERY, ADMIN),
+}
+PUBLIC = {
+    *("GET /healthz", "GET /readyz", "GET /static/{file_path}", "* /webhooks/github"),
+    *("GET /login", "POST /login", "POST /logout", "GET /login/github", "GET /login/callback"),
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "POST /sessions/{id}/ask": {"kind": "tell", "text": "Use tabs."},
+    "POST /account/tokens": {"name": "ci"},
+    f"POST {API}/sessions": {"project": "widgets", "issue": 12},
+    f"POST {API}/sessions/{{id}}/commands": {"kind": "tell", "text": "Use tabs."},
+    f"PATCH {API}/sessions/{{id}}/metadata": {"ticket": "A-1"},
+}
+#: What the parts of a path are replaced with.
+PARTS = {
+    "deliveries/{id}": "deliveries/d-1",
+    "projects/{name}": "projects/widgets",
+    "{project}": "widgets",
+    "{id}": "widgets-1",
+    "{name}": "shell",
+    "{key}": "api:widgets-1:k-1",
+    "{target}": "all",
+}
+
+
+def declared(app: Litestar) -> dict[str, Needs | None]:
+    """What the handler of each route says that it requires."""
+    found: dict[str, Needs | None] = {}
+    for route in app.routes:
+        if isinstance(route, ASGIRoute):
+            found[f"* {route.path_format}"] = route.route_handler.opt.get(NEEDS)
+        elif isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                for method in handler.http_methods - {"OPTIONS", "HEAD"}:
+                    found[f"{method} {route.path_format}"] = handler.opt.get(NEEDS)
+    return found
+
+
+def test_every_route_declares_who_may_use_it(site: Site) -> None:
+    found = declared(site.app)
+    assert [name for name, needs in found.items() if needs is None] == []
+    public = {name for name, needs in found.items() if needs and needs.where is Where.NOWHERE}
+    assert public == PUBLIC
+    assert {name: needs for name, needs in found.items() if name not in PUBLIC} == WANTED
+
+
+def test_every_route_that_is_not_for_everybody_has_a_guard(site: Site) -> None:
+    unguarded = [
+        f"{sorted(handler.http_methods)} {route.path_format}"
+        for route in site.app.routes
+        if isinstance(route, HTTPRoute)
+        for handler in route.route_handlers
+        if f"{min(handler.http_methods)} {route.path_format}" in WANTED
+        if not handler.resolve_guards()
+    ]
+    assert unguarded == []
+
+
+def asked(client: httpx.Client, name: str, headers: dict[bytes, bytes]) -> str:
+    """Ask for a route; how access to it was refused, or an empty text."""
+    csrf = hmac.new((client.cookies.get(COOKIE) or "").encode(), b"form", "sha256").hexdigest()
+    method, _, path = name.partition(" ")
+    for part, value in PARTS.items():
+        path = path.replace(part, value)
+    body = BODIES.get(name, {})
+    api = path.startswith(API)
+    content: dict[str, Any] = {"json": body} if api else {"data": {**body, "csrf": csrf}}
+    if method in ("GET", "DELETE") or (api and not body):
+        content = {}
+    given = {b"idempotency-key": b"k-1", b"accept": b"application/json", **headers}
+    with client.stream(method, path, headers=given, follow_redirects=False, **content) as response:
+        refused = response.status_code in (401, 403)
+        refused |= response.status_code == 303 and response.headers["location"] == "/login"
+        if response.status_code == 404:
+            refused = "No session widgets-1" in response.read().decode()
+        assert response.status_code < 500
+        signs_out = name == "POST /account/sign-out" and "set-cookie" in response.headers
+        return str(response.status_code) if refused and not signs_out else ""
+
+
+def may(role: Role, needs: Needs, name: str, *, bears: bool) -> bool:
+    method, _, path = name.partition(" ")
+    if path.startswith("/account/") and bears:
+        return False  # A token changes no account.
+    if path.startswith(API) and method != "GET" and not bears:
+        return False  # A cookie changes nothing over the API.
+    return role >= needs.role
+
+
+def mismatches(
+    client: httpx.Client, role: Role, headers: dict[bytes, bytes] | None = None
+) -> dict[str, str]:
+    """The routes that are open and should not be, or the other way round."""
+    wrong = {}
+    for name, needs in sorted(WANTED.items(), key=lambda one: "sign-out" in one[0]):
+        refusal = asked(client, name, headers or {})
+        if may(role, needs, name, bears=bool(headers)) is bool(refusal):
+            wrong[name] = refusal or "allowed"
+    return wrong
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_role_opens_its_routes_in_a_browser(filled: People, level: str) -> None:
+    with filled.signed_in(f"{level}-er") as client:
+        assert mismatches(client, LEVELS[level]) == {}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_role_limits_the_tokens_of_its_person(filled: People, level: str) -> None:
+    headers = filled.token(f"{level}-er", TokenScope.ADMIN)
+    with filled.browser() as client:
+        assert mismatches(client, LEVELS[level], headers) == {}
+
+
+@pytest.mark.parametrize("scope", TokenScope)
+def test_a_scope_limits_the_role_of_a_token(filled: People, scope: TokenScope) -> None:
+    headers = filled.token("admin-er", scope)
+    with filled.browser() as client:
+        assert mismatches(client, ROLES[scope], headers) == {}
+
+
+def test_the_page_token_opens_all_routes(filled: People) -> None:
+    with filled.browser() as client:
+        assert mismatches(client, ADMIN, bearer()) == {}
+
+
+def test_without_a_sign_in_no_route_is_open(filled: People) -> None:
+    with filled.browser() as client:
+        assert [name for name in WANTED if not asked(client, name, {})] == []
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "status"),
+    [
+        ("read", "tell", 403),
+        ("triage", "tell", 202),
+        ("triage", "answer", 202),
+        ("triage", "stop", 403),
+        ("triage", "freeze", 403),
+        ("write", "stop", 202),
+        ("write", "pause", 202),
+        ("admin", "stop", 202),
+    ],
+)
+def test_a_command_passes_the_check_of_a_comment(
+    filled: People, level: str, kind: str, status: int
+) -> None:
+    headers = filled.token(f"{level}-er", TokenScope.ADMIN)
+    words = {"text": "Yes."} if kind in ("tell", "answer") else {}
+    with filled.browser() as client:
+        response = client.post(
+            f"{API}/sessions/widgets-1/commands",
+            json={"kind": kind, **words},
+            headers={b"idempotency-key": b"k", **headers},
+        )
+    assert response.status_code == status
+    session = filled.site.store.sessions.get("widgets-1")
+    assert session is not None
+    given = [(command.kind, command.actor) for command in session.commands]
+    assert given == ([(kind, f"{level}-er")] if status == 202 else [])
+
+
+def test_a_form_carries_the_persons_login_into_history(filled: People) -> None:
+    with filled.signed_in("write-er") as client:
+        fields = {"csrf": form_token(client), "kind": "pause"}
+        client.post("/sessions/widgets-1/ask", data=fields)
+        assert (
+            "@write-er gave the command <code>pause</code>"
+            in client.get("/sessions/widgets-1").text
+        )
+    with filled.signed_in("admin-er") as client:
+        client.post("/freeze", data={"csrf": form_token(client), "scope": ""})
+    assert [one.by for one in filled.site.store.freezes.all()] == ["admin-er"]
+
+
+def test_pages_have_the_buttons_of_the_role(filled: People) -> None:
+    def buttons(login: str) -> tuple[bool, bool, bool]:
+        with filled.signed_in(login) as client:
+            page, board = client.get("/sessions/widgets-1").text, client.get("/").text
+        return 'value="tell"' in page, 'value="stop"' in page, 'action="/freeze"' in board
+
+    assert buttons("read-er") == (False, False, False)
+    assert buttons("triage-er") == (True, False, False)
+    assert buttons("write-er") == (True, True, False)
+    assert buttons("admin-er") == (True, True, True)
+
+
+def test_a_lost_permission_ends_access_within_the_time_it_is_kept(filled: People) -> None:
+    token = filled.token("write-er", TokenScope.ADMIN)
+    with filled.signed_in("write-er") as client:
+        assert client.get("/sessions/widgets-1").status_code == 200
+        filled.may("write-er", "none")
+        filled.later += timedelta(seconds=100)
+        assert client.get("/sessions/widgets-1").status_code == 200
+        filled.later += timedelta(seconds=200)
+        assert client.get("/sessions/widgets-1").status_code == 404
+        assert client.get("/").status_code == 403
+    with filled.browser() as client:
+        assert client.get(f"{API}/sessions", headers=token).status_code == 403
+
+
+def test_a_command_is_judged_by_a_permission_of_the_last_minute(filled: People) -> None:
+    token = filled.token("write-er", TokenScope.ADMIN)
+
+    def stop(key: bytes) -> int:
+        return client.post(
+            f"{API}/sessions/widgets-1/commands",
+            json={"kind": "stop"},
+            headers={b"idempotency-key": key, **token},
+        ).status_code
+
+    with filled.browser() as client:
+        assert stop(b"1") == 202
+        filled.may("write-er", "read")
+        filled.later += timedelta(seconds=60)
+        assert stop(b"2") == 403
+
+
+def test_an_outage_of_github_opens_nothing(filled: People) -> None:
+    filled.github.fail_next("GET", "permission$", 500, times=99)
+    with filled.signed_in("write-er") as client:
+        response = client.get("/sessions/widgets-1")
+        assert response.status_code == 503
+        assert "Try again in a minute" in response.text
+        problem = client.get(f"{API}/sessions").json()
+    assert problem["status"] == 503
+
+
+def test_another_account_of_the_same_login_has_no_access(filled: People) -> None:
+    with filled.browser() as client:
+        taken = Visitor(login="write-er", user=1)
+        put(client, filled.site.sign_ins.begin(taken))
+        assert client.get("/sessions/widgets-1").status_code == 404
