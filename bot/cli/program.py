@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import commands, operations, sessions
+from bot.cli import commands, operations, sessions, tokens
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
@@ -26,6 +26,7 @@ config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 agents_app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 app.add_typer(config_app, name="config", help="Check or create a configuration file.")
 app.add_typer(agents_app, name="agents")
+app.add_typer(tokens.app, name="token", help="Create, list and revoke personal tokens.")
 app.add_typer(sessions.app)
 app.add_typer(commands.app)
 app.add_typer(operations.app)
@@ -367,6 +368,9 @@ def sandbox(
     raise typer.Exit(run(config, project, command or ()))
 
 
-for _part in (app, config_app, agents_app, sessions.app, commands.app, operations.app):
+for _part in (
+    *(app, config_app, agents_app),
+    *(sessions.app, commands.app, operations.app, tokens.app),
+):
     for _command in _part.registered_commands:
         _command.cls = PlainUsage
