@@ -207,6 +207,10 @@ def webhook_secret(installed: Installation) -> CheckResult:
 
 def page_token(installed: Installation) -> CheckResult:
     secret = installed.secrets.page_token
+    if not installed.settings.sign_in.takes_token:
+        return ok("not used: people sign in with GitHub")
+    if not secret and installed.settings.sign_in.takes_people:
+        return ok("not set: people sign in with GitHub")
     if not secret:
         return fail("not set", "set MERGEWRIGHT_PAGE_TOKEN to use the page")
     return _strength(secret)
@@ -299,6 +303,7 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
     ("public URL", server_checks.public_url),
     ("webhook secret", webhook_secret),
     ("page token", page_token),
+    ("sign-in", server_checks.sign_in),
     ("secret files", secret_files),
     ("agents", agents),
     ("isolation", isolation),

@@ -1,4 +1,4 @@
-"""Defines the doctor's checks of the server's own addresses: its port and public URL."""
+"""The doctor's checks of the server itself: its port, its public URL, and how people sign in."""
 
 import errno
 import socket
@@ -10,8 +10,11 @@ from threading import Thread
 
 import httpx
 
+from bot.app.github_client import github_sign_in
 from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, fail, ok, warn
+from bot.github.errors import GitHubFailure
+from config.load import is_public, no_sign_in
 
 _SECONDS = 10.0
 #: The beginning of the response of `/healthz`.
@@ -57,6 +60,25 @@ def public_url(installed: Installation) -> CheckResult:
         return ok(f"{url} leads to this server")
     remedy = f"make it lead to {host}:{number}"
     return refuse(f"{url} does not lead to this server: it answers {answer.status_code}", remedy)
+
+
+def sign_in(installed: Installation) -> CheckResult:
+    """Check that there is a way to sign in, and that GitHub accepts the App's client secret."""
+    settings, url = installed.settings, installed.settings.public_url
+    if lacking := no_sign_in(settings, installed.secrets):
+        says, _, remedy = lacking[0].partition(": ")
+        return fail(says, remedy)
+    if (github := github_sign_in(settings, installed.secrets)) is None:
+        return ok("with the page's token, for one person")
+    try:
+        problem = github.check_secret()
+    except GitHubFailure as failure:
+        return warn(str(failure))
+    if problem:
+        return fail(problem, "create a new client secret in the App's settings at GitHub")
+    if is_public(settings) and not url.startswith("https:"):
+        return warn(f"{url}: cookies travel in the clear", "put the server behind a TLS proxy")
+    return ok(f"with GitHub; the App needs the callback URL {url}login/callback")
 
 
 def _address(installed: Installation) -> tuple[str, int]:

@@ -175,3 +175,49 @@ def test_a_wrong_clock_fails(lines: LineTail, github: respx.MockRouter) -> None:
 def test_a_response_without_a_date_is_a_warning(lines: LineTail, github: respx.MockRouter) -> None:
     github.head(API).respond()
     assert lines()["clock"].startswith("warn ")
+
+
+SIGN_IN = '[sign-in]\nmethod = "github"\nclient-id = "Iv1.1"\n'
+TOKENS = "https://github.example/login/oauth/access_token"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            "bad_verification_code",
+            "ok with GitHub; the App needs the callback URL https://bot.example/login/callback",
+        ),
+        ("incorrect_client_credentials", "fail GitHub refused the sign-in: incorrect_client"),
+    ],
+)
+def test_the_client_secret_is_tried(
+    lines: LineTail,
+    deployment: Deployment,
+    github: respx.MockRouter,
+    monkeypatch: pytest.MonkeyPatch,
+    error: str,
+    expected: str,
+) -> None:
+    with deployment.file.open("a") as file:
+        file.write(SIGN_IN)
+    monkeypatch.setenv("MERGEWRIGHT_GITHUB_CLIENT_SECRET", "s" * 40)
+    asked = github.post(TOKENS).respond(json={"error": error})
+    found = lines()
+    assert found["sign-in"].startswith(expected)
+    assert found["page token"] == "ok not used: people sign in with GitHub"
+    assert b"s" * 40 in asked.calls[0].request.content
+
+
+def test_a_missing_client_secret_fails_with_its_variable(
+    lines: LineTail, deployment: Deployment
+) -> None:
+    with deployment.file.open("a") as file:
+        file.write(SIGN_IN)
+    found = lines()["sign-in"]
+    assert found.startswith("fail no sign-in with GitHub")
+    assert "-> set MERGEWRIGHT_GITHUB_CLIENT_SECRET" in found
+
+
+def test_without_people_the_page_token_signs_in(lines: LineTail) -> None:
+    assert lines()["sign-in"] == "ok with the page's token, for one person"
