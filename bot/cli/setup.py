@@ -60,8 +60,11 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
                 f" Delete it and create it as {wanted.owner}; for an organization, run setup with"
                 " --organization."
             )
-        text = files.configuration(wanted, made.id, made.slug)
-        secrets = {"MERGEWRIGHT_WEBHOOK_SECRET": made.webhook_secret or token_hex(32)}
+        text = files.configuration(wanted, made.id, made.slug, made.client_id)
+        secrets = {
+            "MERGEWRIGHT_WEBHOOK_SECRET": made.webhook_secret or token_hex(32),
+            "MERGEWRIGHT_GITHUB_CLIENT_SECRET": made.client_secret,
+        }
         files.write(folder, text, secrets, made.pem)
         return f"{made.html_url}/installations/new"
 

@@ -20,7 +20,7 @@ public-url = {public_url}
 
 [github]
 api-url = {api_url}
-{app}
+{app}{sign_in}
 [projects.{project}]
 repository = {repository}
 agent = {agent}
@@ -33,6 +33,13 @@ app-id = "{id}"
 app-slug = "{slug}"
 private-key-file = "{file}"
 allowed-owners = [{owner}]
+"""
+
+
+_SIGN_IN = """
+[sign-in]
+method = "both"   # people with their GitHub accounts, programs with MERGEWRIGHT_PAGE_TOKEN too
+client-id = {client_id}
 """
 
 
@@ -56,15 +63,22 @@ def existing(folder: Path) -> list[Path]:
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 
-def configuration(wanted: SetupRequest, app_id: int | None = None, slug: str = "") -> str:
-    """Return the configuration as TOML. `app_id` and `slug` are the App's; None: no App is used."""
+def configuration(
+    wanted: SetupRequest, app_id: int | None = None, slug: str = "", client_id: str = ""
+) -> str:
+    """Return the text of the configuration; strings are written as JSON, which is valid TOML.
+
+    With the App's `client_id` people sign in with GitHub.
+    """
     app = ""
+    sign_in = _SIGN_IN.format(client_id=json.dumps(client_id)) if client_id else ""
     if app_id is not None:
         app = _APP.format(id=app_id, slug=slug, file=KEY, owner=json.dumps(wanted.owner))
     return _TEXT.format(
         public_url=json.dumps(wanted.public_url),
         api_url=json.dumps(wanted.api_url),
         app=app,
+        sign_in=sign_in,
         project=wanted.project,
         repository=json.dumps(wanted.repository),
         agent=json.dumps(wanted.agent),

@@ -31,7 +31,9 @@ class NewApp(Struct, frozen=True):
     slug: str
     html_url: str
     owner: Login
-    pem: str  #: The private key.
+    pem: str
+    client_id: str = ""
+    client_secret: str = ""
     webhook_secret: str | None = None
 
     def __repr__(self) -> str:
@@ -40,6 +42,11 @@ class NewApp(Struct, frozen=True):
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Hide the credentials in tracebacks too."""
         return [("id", self.id)]
+
+
+def callback_url(public_url: str) -> str:
+    """Return where GitHub sends people back to who sign in; `public_url` ends with a slash."""
+    return f"{public_url}login/callback"
 
 
 def webhook_url(public_url: str) -> str:
@@ -58,6 +65,7 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
         "url": public_url,
         "hook_attributes": {"url": webhook_url(public_url), "active": True},
         "redirect_url": callback,
+        "callback_urls": [callback_url(public_url)],
         "public": False,
         "default_permissions": {one.name: one.level for one in PERMISSIONS},
         "default_events": EVENTS_ASKED,

@@ -147,6 +147,9 @@ def test_setup_creates_a_working_app(github: FaultyGitHub, tmp_path: Path) -> No
     assert settings.github.app_slug == "mergewright-acme"
     assert settings.public_url == f"{URL}/"
     made = github.world.apps["mergewright-acme"]
+    assert (settings.sign_in.method, settings.sign_in.client_id) == ("both", made.client_id)
+    assert made.callbacks == (f"{URL}/login/callback",)
+    assert secrets.client_secret == made.client_secret
     assert made.hook == (f"{URL}/webhooks/github", secrets.webhook_secret)
     for secret in (secrets.webhook_secret, secrets.page_token, secrets.private_key):
         assert len(secret) >= 32
