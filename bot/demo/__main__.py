@@ -18,7 +18,7 @@ from msgspec import Struct, to_builtins
 
 from bot.demo.agent import LOG
 from bot.demo.audit import left_over, merges, messages, problems, prompts
-from bot.demo.bot_process import BotProcess, configuration
+from bot.demo.bot_process import BotProcess, configuration, free_port
 from bot.demo.github import GitHubServer
 from bot.demo.model import ModelServer
 from bot.demo.programs import MODELS, SCRIPTED, lacking, table
@@ -119,19 +119,24 @@ def play(
             if isolation == "none"
             else f"agents run in a sandbox by {isolation}"
         )
+        port = port or free_port()
+        app = github.sign_in_app("mergewright-sign-in", f"http://127.0.0.1:{port}/login/callback")
         config = configuration(
             *(folder, github.url),
             agent=agent,
             agent_types=others,
             isolation=isolation,
+            client_id=app.client_id,
             port=port,
         )
-        bot = BotProcess(folder, config, scene.secrets)
+        secret = {"MERGEWRIGHT_GITHUB_CLIENT_SECRET": app.client_secret}
+        bot = BotProcess(folder, config, {**scene.secrets, **secret})
         stack.callback(_end_everything, bot)
         bot.start()
         bot.wait_until_ready()
         scene.repo.webhook(f"{bot.url}webhooks/github", scene.secret)
         github.show_pages(PERSON, REVIEWER, NAME, _sign_in(bot))
+        github.world.browsing = PERSON
         tell("the bot is ready", f"its page, signed in: {github.url}")
         killer = Killer(bot, kills, tell)
         if kills:
@@ -167,11 +172,10 @@ def play(
 
 
 def _sign_in(bot: BotProcess) -> str:
-    """Return the HTML of a button that opens the bot's page and signs in with its token."""
+    """Return the link that opens the bot's page, where the person signs in with GitHub."""
     return (
-        f'<form method="post" action="{bot.url}login" target="mergewright">'
-        f'<input type="hidden" name="token" value="{bot.page_token}">'
-        "<button>Open Mergewright's page, signed in</button></form>"
+        f'<a href="{bot.url}login/github" target="mergewright">'
+        f"Open Mergewright's page, signed in as {PERSON}</a>"
     )
 
 

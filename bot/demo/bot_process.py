@@ -23,7 +23,8 @@ _CONFIG = """
 [server]
 port = {port}
 data = "{data}"
-
+public-url = "http://127.0.0.1:{port}/"
+{sign_in}
 [github]
 api-url = "{url}api/v3/"
 app-id = "{app_id}"
@@ -47,7 +48,12 @@ sessions = {sessions}
 memory-per-session-mb = 0   # the scripted agent needs next to nothing
 
 """
-#: Thresholds in seconds, shorter than by default because everybody in the demo answers at once.
+_SIGN_IN = """
+[sign-in]
+method = "both"
+client-id = "{client_id}"
+"""
+#: Shorter than by default: everybody in the demo answers at once.
 THRESHOLDS = """
 [policy]
 mode = "merge"
@@ -76,15 +82,16 @@ def configuration(
     agent_types: str = "",
     sessions: int = 4,
     app_id: str = "",
+    client_id: str = "",
     port: int = 0,
     thresholds: str = THRESHOLDS,
 ) -> str:
     """Return the configuration of a bot with data in `folder`; port 0 is one that is free now.
 
     `agent_log` is the file in which scripted agents log what they receive; None: one in the spool
-    of each run, which isolated agents need. `agent_types` has the tables of further agent types.
-    `sessions` is the number of slots. A bot without an `app_id` uses a token. `thresholds` has the
-    tables `[policy]` and `[timing]`.
+    of each run, as isolated ones need it. `agent_types` has
+    further tables; `sessions` may run at the same time; a bot without an `app_id` has a token;
+    people sign in with the App of the `client_id`; `thresholds` has `[policy]` and `[timing]`.
     """
     config = _CONFIG.format(
         port=port or free_port(),
@@ -98,6 +105,7 @@ def configuration(
         script=scripted_agent.__file__,
         env=f'env = {{ DEMO_AGENT_LOG = "{agent_log}" }}' if agent_log else "",
         isolation=isolation,
+        sign_in=_SIGN_IN.format(client_id=client_id) if client_id else "",
         agent_types=agent_types,
         sessions=sessions,
     )

@@ -85,7 +85,7 @@ def test_a_person_reviews_on_the_page_of_a_pull_request(
         assert httpx.get(f"{github.url}{missing}", trust_env=False).status_code == 404
 
 
-def test_a_kept_demo_has_a_button_that_signs_in_and_three_issues_to_try(tmp_path: Path) -> None:
+def test_a_kept_demo_has_a_link_that_signs_in_and_three_issues_to_try(tmp_path: Path) -> None:
     log, port = tmp_path / "log", free_port()
 
     def printed(what: str) -> list[str]:
@@ -112,11 +112,10 @@ def test_a_kept_demo_has_a_button_that_signs_in_and_three_issues_to_try(tmp_path
             for issue in printed(to_try):
                 assert "Add the label mergewright" in browser.get(issue).text
             page = browser.get(printed(r"signed in: (http\S+)")[-1]).text
-            ((login, token),) = re.findall(
-                r'action="(\S+/login)".* name="token" value="(\S+)"', page
-            )
-            assert login == f"http://127.0.0.1:{port}/login"
-            assert "greetings-1" in browser.post(login, data={"token": token}).text
+            (address,) = re.findall(r'href="(\S+/login/github)"', page)
+            assert address == f"http://127.0.0.1:{port}/login/github"
+            assert "greetings-1" in browser.get(address).text
+            assert "@alice" in browser.get(f"http://127.0.0.1:{port}/account").text
             first = printed(to_try)[0]
             browser.post(f"{first}/label")
             repository, _, issue = first.partition("/issues/")
