@@ -49,15 +49,21 @@ DELIVERY_OUTCOMES = (
     "CREATE INDEX deliveries_at ON deliveries (at, id, event, state)",
 )
 PEOPLE = (
-    # Browsers that are signed in, by the SHA-256 of their cookie. login: empty with the page's
-    # token. user: GitHub's ID.
+    # Cookies of signed-in browsers, by their SHA-256. first: that of the sign-in's first cookie.
+    # login: empty with the page's token. user: GitHub's ID. renews: when the next cookie is due.
+    # ends: when a replaced cookie ends.
     """CREATE TABLE sign_ins (
         hash TEXT PRIMARY KEY,
+        first TEXT NOT NULL,
         login TEXT NOT NULL,
         user INTEGER NOT NULL,
         created REAL NOT NULL,
-        seen REAL NOT NULL
+        seen REAL NOT NULL,
+        renews REAL NOT NULL,
+        used INTEGER NOT NULL CHECK (used IN (0, 1)),
+        ends REAL
     ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX sign_ins_first ON sign_ins (first)",
     """CREATE TABLE personal_tokens (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         hash TEXT NOT NULL UNIQUE,

@@ -9,10 +9,19 @@ from msgspec import Struct
 from bot.store.database import StoreTable
 from bot.store.rows import RowDecoder, columns
 
-_ADD = "INSERT INTO sign_ins (hash, login, user, created, seen) VALUES (?, ?, ?, ?, ?)"
-ONE = "SELECT login, user, created, seen FROM sign_ins WHERE hash = ?"
-_SEEN = "UPDATE sign_ins SET seen = ? WHERE hash = ?"
-_END = "DELETE FROM sign_ins WHERE hash = ?"
+_ADD = """INSERT INTO sign_ins (hash, first, login, user, created, seen, renews, used)
+    VALUES (:hash, :hash, :login, :user, :now, :now, :renews, 1)"""
+ONE = "SELECT first, login, user, created, seen, renews, used, ends FROM sign_ins WHERE hash = ?"
+_SEEN = "UPDATE sign_ins SET seen = :now, used = 1 WHERE hash = :hash"
+_REPLACED = """UPDATE sign_ins SET ends = :ends
+    WHERE first = (SELECT first FROM sign_ins WHERE hash = :hash) AND hash <> :hash
+        AND used = 1 AND ends IS NULL"""
+# Of requests that arrive together one gets the next cookie.
+_RENEWED = """UPDATE sign_ins SET renews = :renews
+    WHERE hash = :hash AND renews <= :now AND ends IS NULL"""
+_ADD_NEXT = """INSERT INTO sign_ins (hash, first, login, user, created, seen, renews, used)
+    SELECT :next, first, login, user, created, :now, :renews, 0 FROM sign_ins WHERE hash = :hash"""
+_END = "DELETE FROM sign_ins WHERE first = (SELECT first FROM sign_ins WHERE hash = ?)"
 _END_ALL = "DELETE FROM sign_ins WHERE lower(login) = lower(?)"
 _END_OLD = "DELETE FROM sign_ins WHERE created < ? OR seen < ?"
 
@@ -29,12 +38,16 @@ _REVOKE_OLD = "DELETE FROM personal_tokens WHERE expires < ?"
 
 
 class SignedIn(Struct, frozen=True, kw_only=True):
-    """A signed-in browser."""
+    """A cookie of a signed-in browser, which gets another one from time to time."""
 
+    first: str  #: The hash of its first cookie, by which they belong together.
     login: str  #: Empty: it signed in with the page's token.
     user: int  #: GitHub's ID of the account; 0 with the page's token.
     created: datetime
     seen: datetime  #: When it last sent a request, to the minute.
+    renews: datetime  #: When the next cookie is due.
+    used: bool  #: Whether a request had this cookie.
+    ends: datetime | None = None  #: When it ends, because the next one was used.
 
 
 class TokenScope(StrEnum):
@@ -71,7 +84,7 @@ class PersonalToken(Struct, frozen=True, kw_only=True):
     used: datetime | None = None  #: When it was last used, to the minute.
 
 
-_signed_in = RowDecoder(SignedIn, "sign_ins", "login")
+_signed_in = RowDecoder(SignedIn, "sign_ins", "first")
 _token = RowDecoder(PersonalToken, "personal_tokens", "id")
 
 
@@ -83,16 +96,39 @@ class SignInsTable(StoreTable):
         row = self._first(ONE, (hash,))
         return None if row is None else _signed_in(row)
 
-    def add(self, hash: str, login: str, user: int, now: datetime) -> None:
-        """Add a sign-in."""
-        self._execute(_ADD, (hash, login, user, now.timestamp(), now.timestamp()))
+    def add(self, hash: str, login: str, user: int, now: datetime, renews: datetime) -> None:
+        """Add a sign-in, whose next cookie is due at `renews`."""
+        times = {"now": now.timestamp(), "renews": renews.timestamp()}
+        self._execute(_ADD, {"hash": hash, "login": login, "user": user, **times})
 
     def see(self, hash: str, now: datetime) -> None:
         """Note that a browser sent a request."""
-        self._execute(_SEEN, (now.timestamp(), hash))
+        self._execute(_SEEN, {"hash": hash, "now": now.timestamp()})
+
+    def take(self, hash: str, now: datetime, ends: datetime) -> None:
+        """Note the first request with a cookie; the cookies before it end at `ends`."""
+        values = {"hash": hash, "now": now.timestamp(), "ends": ends.timestamp()}
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_REPLACED, values)
+            connection.execute(_SEEN, values)
+
+        self._db.write(work)
+
+    def renew(self, hash: str, next_hash: str, now: datetime, renews: datetime) -> bool:
+        """Add the next cookie of a browser; False if another request did, or none is due."""
+        times = {"now": now.timestamp(), "renews": renews.timestamp()}
+        values = {"hash": hash, "next": next_hash, **times}
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_RENEWED, values).rowcount:
+                return False
+            return connection.execute(_ADD_NEXT, values).rowcount == 1
+
+        return self._db.write(work)
 
     def end(self, hash: str) -> None:
-        """Sign a browser out."""
+        """Sign a browser out, with all of its cookies."""
         self._execute(_END, (hash,))
 
     def end_all(self, login: str) -> None:

@@ -18,6 +18,7 @@ from litestar.exceptions import (
     PermissionDeniedException,
 )
 from litestar.handlers import BaseRouteHandler
+from litestar.types import Message, Scope
 
 from bot.github.write_access import WriteAccess
 from bot.store import Store
@@ -36,6 +37,8 @@ _NOT_CONFIGURED = (
 _BEARER = "Send the header Authorization: Bearer TOKEN with the page's token."
 _OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token, or sign in."
 _READS = ("GET", "HEAD", "OPTIONS")
+#: The browser's next cookie, in the state of its request.
+_NEXT_COOKIE = "next-cookie"
 #: How often an open stream looks whether its visitor may still see it.
 _STREAM_SECONDS = 15.0
 
@@ -100,6 +103,15 @@ class Access:
         connection.scope["user"] = visitor
         if visitor.login:
             self._check_role(connection, self.reach(visitor), needs)
+        if not visitor.bears and connection.scope.get("method") == "GET":
+            self._renew_cookie(connection, visitor)
+
+    def _renew_cookie(self, connection: Connection, visitor: Visitor) -> None:
+        """Give the browser its next cookie if it is due; `send_cookie` adds it to the response."""
+        before = connection.cookies.get(self.sign_ins.name, "")
+        if token := self.sign_ins.renewed(before, visitor):
+            cookie = self.sign_ins.cookie(token, visitor, secure=is_secure(connection))
+            connection.scope.setdefault("state", {})[_NEXT_COOKIE] = cookie
 
     def guard_api(self, connection: Connection, handler: BaseRouteHandler) -> None:
         """Raise as `guard` does, and raise 403 for a write with a cookie instead of a token.
@@ -123,8 +135,7 @@ class Access:
 
     def csrf_token(self, connection: Connection) -> str:
         """Return the CSRF token for this visitor's forms; it ends with their sign-in."""
-        cookie = connection.cookies.get(self.sign_ins.name, "")
-        return hmac.new(cookie.encode(), b"form", "sha256").hexdigest()
+        return hmac.new(connection.user.sign_in.encode(), b"form", "sha256").hexdigest()
 
     def check_form(self, connection: Connection, token: str) -> None:
         """Raise 403 unless the form carries this visitor's CSRF token."""
@@ -199,6 +210,18 @@ class Access:
                 "This request comes from another site.",
                 extra={"remedy": "Open this server's own page and try again."},
             )
+
+
+def is_secure(connection: Connection) -> bool:
+    """Whether a proxy in front ended TLS. A lie can only keep the cookie off plain HTTP."""
+    return connection.headers.get("x-forwarded-proto") == "https"
+
+
+async def send_cookie(message: Message, scope: Scope) -> None:
+    """Add a browser's next cookie to the response."""
+    cookie = scope.get("state", {}).get(_NEXT_COOKIE)
+    if cookie and message["type"] == "http.response.start":
+        message["headers"] = [*message["headers"], cookie.to_encoded_header()]
 
 
 class LiveReach:

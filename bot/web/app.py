@@ -15,7 +15,7 @@ from bot.intake.inbox import Inbox
 from bot.show.terminal import Terminal
 from bot.store import Store
 from bot.system.http_server import log_failure
-from bot.web.access import Access
+from bot.web.access import Access, send_cookie
 from bot.web.api.problems import Problem, as_problem
 from bot.web.api.router import api_routes
 from bot.web.event_feed import EventFeed
@@ -90,7 +90,7 @@ def build(
             ),
         ],
         on_startup=[bind],
-        before_send=[_protect],
+        before_send=[_protect, send_cookie],
         after_exception=[log_failure],
         exception_handlers={HTTPException: _refused},
         state=State({"streams": watchers, "sign_ins": sign_ins}),

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from bot.github.errors import Refused
 from bot.github.sign_in import GitHubSignIn
-from bot.web.access import Access
+from bot.web.access import Access, is_secure
 from bot.web.forms import MAX_FORM_BYTES
 from bot.web.page_token import Guesses
 from bot.web.pages import as_page
@@ -58,9 +58,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
 
     def signed_in(request: _Request, visitor: Visitor) -> Redirect:
         token = sign_ins.begin(visitor, request.cookies.get(sign_ins.name, ""))
-        # A proxy in front that ends TLS may say so; a lie can only keep the cookie off plain HTTP.
-        secure = request.headers.get("x-forwarded-proto") == "https"
-        cookies = [sign_ins.cookie(token, visitor, secure=secure)]
+        cookies = [sign_ins.cookie(token, visitor, secure=is_secure(request))]
         if visitor.login:
             cookies.append(sign_ins.removed(attempt))
         return Redirect("/", status_code=303, cookies=cookies)

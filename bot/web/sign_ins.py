@@ -1,6 +1,7 @@
 """Signed-in browsers: each has a cookie with a random token, of which only a hash is stored."""
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,9 +14,15 @@ from bot.web.page_token import PageToken
 from bot.web.visitor import Visitor
 from config.tables import SignInSettings
 
+_log = logging.getLogger(__name__)
+
 COOKIE = "mergewright-page"
 #: A request is noted once in this time.
 _NOTED = timedelta(minutes=1)
+#: How long a browser keeps a cookie until it gets the next one, so that a copy ends.
+_RENEWED = timedelta(hours=1)
+#: How long a cookie remains valid once the next one was used: for requests under way.
+_REMAINS = timedelta(minutes=1)
 
 
 class SignIns:
@@ -39,28 +46,52 @@ class SignIns:
         The token is always new, and `before`, which the browser had, is worth nothing afterwards:
         what somebody else has put into a browser does not become a sign-in (session fixation).
         """
-        token, now = secrets.token_urlsafe(32), self._store.clock()
+        token, now = _token(), self._store.clock()
         self._store.sign_ins.delete_old(now - self._most, now - self._idle)
         self.end(before)
-        digest = _digest(token) if visitor.login else self._page_token.seal(token)
-        self._store.sign_ins.add(digest, visitor.login, visitor.user, now)
+        digest = self._digest(token, visitor)
+        self._store.sign_ins.add(digest, visitor.login, visitor.user, now, now + _RENEWED)
         return token
 
     def find(self, token: str, *, note: bool = True) -> Visitor | None:
         """Return who signed in with a cookie; None: nobody, or too long ago.
 
-        `note`: whether this counts as a request, after which the idle time begins once more.
+        `note`: whether this counts as a request, after which the idle time begins once more. An
+        open stream does not, and keeps the cookie that it began with.
+
+        A replaced cookie that is used after its end may be a stolen copy, or the thief may have the
+        one that replaced it. So both are signed out, as RFC 9700 has it for refresh tokens:
+        https://www.rfc-editor.org/rfc/rfc9700.html#section-4.14.2
         """
         now = self._store.clock()
         for digest in self._digests(token):
             found = self._store.sign_ins.get(digest)
             if found is None or now - found.created >= self._most or now - found.seen >= self._idle:
                 continue
-            if note and now - found.seen >= _NOTED:
-                with suppress(StoreFailure):  # The disk is full, or another bot leads.
+            if note and found.ends and found.ends <= now:
+                who = f"@{found.login}" if found.login else "the page's token"
+                _log.warning("%s: a replaced cookie was used; signed out", who)
+                self._store.sign_ins.end(digest)
+                return None
+            with suppress(StoreFailure):  # The disk is full, or another bot leads.
+                if note and not found.used:
+                    self._store.sign_ins.take(digest, now, now + _REMAINS)
+                elif note and now - found.seen >= _NOTED:
                     self._store.sign_ins.see(digest, now)
-            return Visitor(login=found.login, user=found.user)
+            return Visitor(login=found.login, user=found.user, sign_in=found.first)
         return None
+
+    def renewed(self, token: str, visitor: Visitor) -> str:
+        """Return the token of a browser's next cookie if it is due; empty: it is not."""
+        made, now = _token(), self._store.clock()
+        digest, next_digest = self._digest(token, visitor), self._digest(made, visitor)
+        found = self._store.sign_ins.get(digest)
+        if found is None or found.ends or now < found.renews:
+            return ""
+        with suppress(StoreFailure):
+            if self._store.sign_ins.renew(digest, next_digest, now, now + _RENEWED):
+                return made
+        return ""
 
     def end(self, token: str) -> None:
         """Sign a browser out."""
@@ -97,12 +128,19 @@ class SignIns:
             secure=self._https,
         )
 
+    def _digest(self, token: str, visitor: Visitor) -> str:
+        return _digest(token) if visitor.login else self._page_token.seal(token)
+
     def _digests(self, token: str) -> Iterator[str]:
         """Yield the hashes of a token in the ways to sign in that are switched on."""
         if token and self._settings.takes_people:
             yield _digest(token)
         if token and self._settings.takes_token and self._page_token:
             yield self._page_token.seal(token)
+
+
+def _token() -> str:
+    return secrets.token_urlsafe(32)
 
 
 def _digest(token: str) -> str:

@@ -21,6 +21,7 @@ class Visitor(Struct, frozen=True, kw_only=True):
     most: Role = Role.ADMIN  #: A personal token may allow less than the person may do.
     #: Whether the request bears a token, and not a cookie, which browsers add for any site.
     bears: bool = False
+    sign_in: str = ""  #: The hash of a browser's first cookie; empty: it is none.
 
 
 class Where(Enum):

@@ -20,7 +20,7 @@ def add(store: Store, clock: Clock, hash: str, login: str = "ada", days: float =
 
 
 def test_a_sign_in_is_found_by_its_hash_until_it_ends(store: Store, clock: Clock) -> None:
-    store.sign_ins.add("a", "ada", 7, clock())
+    store.sign_ins.add("a", "ada", 7, clock(), clock())
     found = store.sign_ins.get("a")
     assert found is not None
     assert (found.login, found.user, found.created, found.seen) == ("ada", 7, clock(), clock())
@@ -32,9 +32,32 @@ def test_a_sign_in_is_found_by_its_hash_until_it_ends(store: Store, clock: Clock
     assert store.sign_ins.get("a") is None
 
 
+def test_a_cookie_ends_once_the_next_one_is_used(store: Store, clock: Clock) -> None:
+    hour = timedelta(hours=1)
+    store.sign_ins.add("a", "ada", 7, clock(), clock() + hour)
+    assert not store.sign_ins.renew("a", "b", clock(), clock() + hour)
+    clock.passes(3600)
+    assert store.sign_ins.renew("a", "b", clock(), clock() + hour)
+    assert not store.sign_ins.renew("a", "c", clock(), clock() + hour)
+    before, following = store.sign_ins.get("a"), store.sign_ins.get("b")
+    assert before is not None
+    assert following is not None
+    assert (before.ends, before.used, following.used) == (None, True, False)
+    assert (following.login, following.created, following.first) == ("ada", before.created, "a")
+    ends = clock() + timedelta(seconds=60)
+    for _ in range(2):  # Of requests that arrive together each may be the first.
+        store.sign_ins.take("b", clock(), ends)
+    before, following = store.sign_ins.get("a"), store.sign_ins.get("b")
+    assert before is not None
+    assert following is not None
+    assert (before.ends, following.ends, following.used) == (ends, None, True)
+    store.sign_ins.end("b")
+    assert [store.sign_ins.get(one) for one in "ab"] == [None, None]
+
+
 def test_all_sign_ins_of_a_person_end(store: Store, clock: Clock) -> None:
     for one, login in (("a", "ada"), ("b", "Ada"), ("c", "rob"), ("d", "")):
-        store.sign_ins.add(one, login, 7, clock())
+        store.sign_ins.add(one, login, 7, clock(), clock())
     store.sign_ins.end_all("ada")
     assert [store.sign_ins.get(one) is not None for one in "abcd"] == [False, False, True, True]
     store.sign_ins.end_all("")
@@ -45,7 +68,7 @@ def test_all_sign_ins_of_a_person_end(store: Store, clock: Clock) -> None:
 def test_old_sign_ins_are_deleted(store: Store, clock: Clock) -> None:
     begun = clock()
     for one in "ab":
-        store.sign_ins.add(one, "ada", 7, clock())
+        store.sign_ins.add(one, "ada", 7, clock(), clock())
     store.sign_ins.see("b", clock.passes(100))
     store.sign_ins.delete_old(begun - timedelta(seconds=1), begun + timedelta(seconds=1))
     assert [store.sign_ins.get(one) is not None for one in "ab"] == [False, True]

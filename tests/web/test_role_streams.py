@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from bot.web import access
+from bot.web.sign_ins import COOKIE
 from bot.web.visitor import Visitor
 from lifecycle.model.status import Reason, Status
 from tests.web.people import People
@@ -74,3 +75,18 @@ def test_a_stream_ends_when_its_visitor_may_no_longer_see_it(
             filled.site.sign_ins.end_all(Visitor(login="wendy"))
         filled.site.decide("widgets-1", Status.WORKING, "it works")
         assert list(lines) == []
+
+
+def test_a_stream_remains_open_when_its_browser_gets_another_cookie(
+    filled: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "_STREAM_SECONDS", 0.0)
+    with filled.signed_in("wendy") as client, following(client, "/events") as lines:
+        before = client.cookies[COOKIE]
+        filled.later += timedelta(minutes=61)
+        for _ in range(2):
+            assert client.get("/account").status_code == 200
+        assert client.cookies[COOKIE] != before
+        filled.later += timedelta(minutes=2)
+        filled.site.decide("widgets-1", Status.NEEDS_INPUT, "it asks: why?")
+        assert "widgets-1" in next(lines)

@@ -198,6 +198,49 @@ def test_a_browser_is_signed_out_after_a_week_however_busy(alice: People) -> Non
         assert account(client) == ""
 
 
+def test_a_browser_gets_another_cookie_every_hour_and_the_one_before_ends(alice: People) -> None:
+    with alice.signed_in("alice") as client:
+        first, csrf = client.cookies[COOKIE], form_token(client)
+        alice.later += timedelta(minutes=61)
+        assert account(client) == "@alice"
+        assert client.cookies[COOKIE] != first
+        with alice.browser() as late:
+            put(late, first)
+            assert account(late) == "@alice"  # The browser may not have got the other one.
+            assert account(client) == "@alice"
+            assert account(late) == "@alice"  # This request was under way.
+            assert late.cookies[COOKIE] == first
+        assert form_token(client) == csrf
+        alice.later += timedelta(minutes=59)
+        assert account(client) == "@alice"
+
+
+def test_a_replaced_cookie_that_is_used_again_signs_its_browser_out(
+    alice: People, caplog: pytest.LogCaptureFixture
+) -> None:
+    with alice.signed_in("alice") as client, alice.signed_in("alice") as other:
+        stolen = client.cookies[COOKIE]
+        alice.later += timedelta(minutes=61)
+        assert [account(client) for _ in range(2)] == ["@alice"] * 2
+        alice.later += timedelta(minutes=1)
+        with alice.browser() as thief:
+            put(thief, stolen)
+            assert account(thief) == ""
+        assert "@alice: a replaced cookie was used; signed out" in caplog.text
+        assert [account(client), account(other)] == ["", "@alice"]
+
+
+def test_signing_out_ends_all_cookies_of_the_browser(alice: People) -> None:
+    with alice.signed_in("alice") as client:
+        first = client.cookies[COOKIE]
+        alice.later += timedelta(minutes=61)
+        assert account(client) == "@alice"
+        client.post("/logout")
+    with alice.browser() as other:
+        put(other, first)
+        assert account(other) == ""
+
+
 def test_signing_out_ends_the_sign_in_and_not_only_the_cookie(alice: People) -> None:
     with alice.signed_in("alice") as client:
         value = client.cookies[COOKIE]
