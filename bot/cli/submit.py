@@ -124,7 +124,7 @@ def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json
     with context.store(settings, redact if pairs else None) as store:
         session = context.session(store, id)
         if pairs:
-            store.metadata.set(session.id, pairs)
+            store.metadata.set(session.id, pairs, _actor())
         metadata = store.metadata.of(session.id)
     lines = (Text(f"{key}={plain(value)}") for key, value in metadata.items())
     screens.report(metadata, Group(*lines), as_json=as_json)

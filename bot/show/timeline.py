@@ -123,6 +123,8 @@ class _Sentences:
                 yield _action(event)
             case HistoryKind.FREEZE | HistoryKind.UNFREEZE:
                 yield say.freeze_line(row.actor, data["scope"], on=row.kind is HistoryKind.FREEZE)
+            case HistoryKind.METADATA:
+                yield say.metadata_line(row.actor, data["keys"])
 
     def _observed(self, change: str) -> Iterator[Line]:
         if checks := list(say.check_changes(change)):

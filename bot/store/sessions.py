@@ -227,8 +227,8 @@ class MetadataTable(StoreTable):
         with self._db.read() as connection:
             return _metadata(connection, [session]).get(session, {})
 
-    def set(self, session: str, values: Mapping[str, str]) -> None:
-        """Set keys of a session; an empty value removes its key.
+    def set(self, session: str, values: Mapping[str, str], by: str) -> None:
+        """Set keys of a session; an empty value removes its key. `by` is who did, for history.
 
         Raises `StoreFailure` if there is no such session.
         """
@@ -238,6 +238,8 @@ class MetadataTable(StoreTable):
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_SET_METADATA, set_)
             connection.executemany(_REMOVE_METADATA, removed)
+            keys = {"keys": sorted(values)}
+            add_history(connection, session, HistoryKind.METADATA, by, keys, self._db.clock())
 
         try:
             self._db.write(work)

@@ -374,6 +374,7 @@ class HistoryKind(StrEnum):
     WITHDRAWN = "withdrawn"  #: A due action was deleted.
     FREEZE = "freeze"
     UNFREEZE = "unfreeze"
+    METADATA = "metadata"  #: Keys that were set or removed.
 
 
 class HistoryRow(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ _EVENTS: Final[Mapping[str, str]] = {
     "withdrawn": "{action}: no longer needed",
     "freeze": "Frozen: {scope}",
     "unfreeze": "Unfrozen: {scope}",
+    "metadata": "Metadata set: {keys}",
 }
 
 _ACTIONS: Final[Mapping[type, str]] = {
@@ -67,4 +68,6 @@ def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str
         values["action"] = actions.get(data["action"], data["action"])
     if "scope" in data:
         values["scope"] = data["scope"].replace(":", " ") or "everything"
+    if "keys" in data:
+        values["keys"] = ", ".join(data["keys"])
     return _EVENTS[kind].format_map(values).rstrip(": ")

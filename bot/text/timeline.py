@@ -1,7 +1,7 @@
 """The sentences of a session's timeline, in plain words."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from bot.text.history import describe_action
@@ -189,6 +189,11 @@ def freeze_line(actor: str, scope: str, *, on: bool) -> Line:
     """Return the sentence for a freeze (`on`) or its end; an empty `scope`: everything."""
     what = scope.replace(":", " ") or "everything"
     return Line(f"{_person(actor)} {'froze' if on else 'unfroze'} {what}", "warn" if on else "calm")
+
+
+def metadata_line(actor: str, keys: Sequence[str]) -> Line:
+    """Return the sentence for metadata that was set."""
+    return Line(f"{_person(actor)} set metadata: {', '.join(keys)}")
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:

@@ -1,5 +1,7 @@
 """Reads webhook deliveries for pages and the API; raises HTTP errors for missing ones."""
 
+import logging
+
 from litestar.exceptions import NotFoundException
 from msgspec.structs import replace
 
@@ -12,7 +14,10 @@ from bot.show.deliveries import (
     delivery_entries,
 )
 from bot.store import DeliveryQuery, DeliveryRecord, Store
+from bot.system.log import log_fields
 from config.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 class DeliveryViews:
@@ -44,10 +49,17 @@ class DeliveryViews:
             raise _missing(id)
         return dry_run(self._store, self._inbox, delivery, record.repository)
 
-    def retry(self, id: str) -> bool:
-        """Have a failed delivery processed again; False if it has not failed. Raises 404."""
+    def retry(self, id: str, by: str) -> bool:
+        """Process a failed delivery again; False if it has not failed. Raises 404.
+
+        `by` is who asked for it, for the log: a delivery may concern no session.
+        """
         self._record(id)
-        return self._store.deliveries.retry([id]) == 1
+        retried = self._store.deliveries.retry([id]) == 1
+        if retried:
+            with log_fields(delivery=id):
+                _log.info("delivery %s is processed again, as %s asked", id, by)
+        return retried
 
     def _record(self, id: str) -> DeliveryRecord:
         record = self._store.deliveries.record(id)

@@ -151,7 +151,7 @@ def form_routes(access: Access) -> Router:
         request: _Request, views: AllViews, id: FromPath[str], data: URLEncodedBody[_Retry]
     ) -> Redirect:
         access.check_form(request, data.csrf)
-        views.deliveries.retry(id)
+        views.deliveries.retry(id, request.user.login or PAGE)
         return Redirect(f"/deliveries/{id}", status_code=303)
 
     return Router(

@@ -69,7 +69,7 @@ def test_a_backup_of_a_store_that_is_written_to_is_one_state_of_it(
     def write() -> None:
         nonlocal written
         while not done.is_set():  # Both or neither are in one transaction.
-            store.metadata.set(site.id, {"one": str(written), "two": str(written)})
+            store.metadata.set(site.id, {"one": str(written), "two": str(written)}, "ada")
             written += 1
 
     writer = threading.Thread(target=write)

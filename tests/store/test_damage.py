@@ -164,7 +164,7 @@ def test_every_commit_and_its_checkpoint_exclude_other_processes(
     with closing(Store.beside(path, str)) as guest:
         monkeypatch.setattr(RedactingConnection, "execute", watched)
         scenario.session(1)
-        guest.metadata.set("widgets-1", {"key": "value"})
+        guest.metadata.set("widgets-1", {"key": "value"}, "ada")
     with closing(Store(path)):
         pass
     assert len(alone) >= 3

@@ -39,7 +39,7 @@ def ended(scenario: Scenario, store: Store) -> str:
     )
     store.agents.assign(name, "bob", "claude", 2)
     store.agents.add_paths(name, ["README.md"])
-    store.metadata.set(name, {"team": "core"})
+    store.metadata.set(name, {"team": "core"}, "ada")
     store.freezes.add(f"session:{name}", "ada")
     pull = Pull(number=34, state=PullState.CLOSED, head="d" * 40)
     store.observations.record([Observation(session=name, pulls=(pull,))], scenario.now)

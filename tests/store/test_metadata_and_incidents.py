@@ -10,9 +10,9 @@ from tests.store.conftest import Scenario
 
 def test_metadata_is_set_changed_and_removed(scenario: Scenario, store: Store) -> None:
     name, other = scenario.session(12), scenario.session(13)
-    store.metadata.set(name, {"team": "core", "ticket": "W-1"})
-    store.metadata.set(name, {"team": "ui", "ticket": ""})
-    store.metadata.set(other, {"team": "docs"})
+    store.metadata.set(name, {"team": "core", "ticket": "W-1"}, "ada")
+    store.metadata.set(name, {"team": "ui", "ticket": ""}, "ada")
+    store.metadata.set(other, {"team": "docs"}, "ada")
     assert store.metadata.of(name) == {"team": "ui"}
     assert [session.metadata for session in store.sessions.all()] == [
         {"team": "docs"},
@@ -23,14 +23,14 @@ def test_metadata_is_set_changed_and_removed(scenario: Scenario, store: Store) -
 
 def test_metadata_of_an_unknown_session_is_an_error_that_names_it(store: Store) -> None:
     with pytest.raises(StoreFailure, match=r"nobody-1.*mergewright ls"):
-        store.metadata.set("nobody-1", {"team": "core"})
+        store.metadata.set("nobody-1", {"team": "core"}, "ada")
 
 
 def test_listeners_are_called_for_metadata(scenario: Scenario, store: Store) -> None:
     name = scenario.session(12)
     announced: list[str] = []
     store.on_change.append(announced.append)
-    store.metadata.set(name, {"team": "core"})
+    store.metadata.set(name, {"team": "core"}, "ada")
     assert announced == [name]
 
 

@@ -238,6 +238,7 @@ def test_braces_in_a_value_are_not_placeholders() -> None:
         (HistoryKind.WITHDRAWN, {"action": "push:abc"}, "Push commits: no longer needed"),
         (HistoryKind.FREEZE, {"scope": ""}, "Frozen: everything"),
         (HistoryKind.UNFREEZE, {"scope": "project:widgets"}, "Unfrozen: project widgets"),
+        (HistoryKind.METADATA, {"keys": ["team", "ticket"]}, "Metadata set: team, ticket"),
     ],
 )
 def test_a_history_row_reads_as_a_sentence(

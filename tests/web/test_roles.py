@@ -259,6 +259,31 @@ def test_a_form_carries_the_persons_login_into_history(filled: People) -> None:
     assert [one.by for one in filled.site.store.freezes.all()] == ["admin-er"]
 
 
+def test_what_programs_change_carries_the_persons_login(
+    filled: People, caplog: pytest.LogCaptureFixture
+) -> None:
+    with filled.browser() as client, caplog.at_level("INFO"):
+        write, admin = (filled.token(f"{one}-er", TokenScope.ADMIN) for one in ("write", "admin"))
+        client.patch(f"{API}/sessions/widgets-1/metadata", json={"ticket": "A-1"}, headers=write)
+        (set_,) = client.get(f"{API}/sessions/widgets-1/history?limit=1", headers=write).json()[
+            "items"
+        ]
+        assert (set_["kind"], set_["actor"], set_["text"]) == (
+            "metadata",
+            "write-er",
+            "Metadata set: ticket",
+        )
+        assert (
+            "@write-er set metadata: ticket"
+            in client.get("/sessions/widgets-1", headers=write).text
+        )
+        client.put(f"{API}/freezes/project:widgets", headers=admin)
+        assert [one.by for one in filled.site.store.freezes.all()] == ["admin-er"]
+        filled.site.store.deliveries.mark_failed("d-1", "it is no JSON")
+        client.put(f"{API}/deliveries/d-1/retry", headers=admin)
+    assert "delivery d-1 is processed again, as admin-er asked" in caplog.text
+
+
 def test_pages_have_the_buttons_of_the_role(filled: People) -> None:
     def buttons(login: str) -> tuple[bool, bool, bool]:
         with filled.signed_in(login) as client:

@@ -157,6 +157,7 @@ def get_command(
 
 @change("PATCH", "/sessions/{id:str}/metadata", "sessions", in_session(Role.WRITE))
 def set_metadata(
+    request: ApiRequest,
     views: AllViews,
     id: SessionPath,
     data: Annotated[dict[str, str | None], Body(schema_extra={"property_names": _METADATA_NAME})],
@@ -173,7 +174,8 @@ def set_metadata(
             extra={"remedy": "Use up to 64 letters, digits, dots, dashes and underscores."},
         )
     views.session(id)
-    views.store.metadata.set(id, {key: value or "" for key, value in data.items()})
+    values = {key: value or "" for key, value in data.items()}
+    views.store.metadata.set(id, values, request.user.login or API)
     return views.store.metadata.of(id)
 
 
@@ -190,9 +192,9 @@ def unfreeze(request: ApiRequest, views: AllViews, target: _Target) -> list[Free
 
 
 @change("PUT", "/deliveries/{id:str}/retry", "bot", everywhere(Role.ADMIN))
-def retry_delivery(views: AllViews, id: DeliveryPath) -> dict[str, bool]:
+def retry_delivery(request: ApiRequest, views: AllViews, id: DeliveryPath) -> dict[str, bool]:
     """Process a failed delivery again. `retried` is false if it has not failed."""
-    return {"retried": views.deliveries.retry(id)}
+    return {"retried": views.deliveries.retry(id, request.user.login or API)}
 
 
 def _scope(target: str) -> str:
