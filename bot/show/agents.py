@@ -41,10 +41,17 @@ class AgentDetail(Struct, frozen=True, kw_only=True):
 
 
 def agent_detail(
-    store: Store, identities: Mapping[str, AgentSettings], name: str, now: datetime
+    store: Store,
+    identities: Mapping[str, AgentSettings],
+    name: str,
+    now: datetime,
+    repositories: tuple[str, ...] | None = None,
 ) -> AgentDetail | None:
-    """Return an agent; None if no agent of this name is configured or has a record."""
-    record, ends = store.agents.history(name)
+    """Return an agent with its sessions of some repositories (None: of all).
+
+    None if there is no agent of this name.
+    """
+    record, ends = store.agents.history(name, repositories)
     known = identities.get(name)
     if not name or (known is None and not record.sessions and not record.tokens):
         return None

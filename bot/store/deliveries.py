@@ -49,6 +49,7 @@ RECENT = _RECORD.format(
     """(:event = '' OR event = :event)
         AND CASE :state WHEN '' THEN 1 WHEN 'ignored' THEN ignored <> '' ELSE state = :state END
         AND (:repository = '' OR repository = :repository)
+        AND (:repositories IS NULL OR repository IN (SELECT value FROM json_each(:repositories)))
         AND (:after IS NULL OR deliveries.at < :after OR deliveries.at = :after AND id < :last)
     ORDER BY deliveries.at DESC, id DESC LIMIT :limit"""
 )
@@ -91,9 +92,11 @@ class DeliveryQuery(Struct, frozen=True, kw_only=True):
 
     state: str = ""  #: `new`, `done`, `failed`, or `ignored`: it had no effects.
     event: str = ""
-    repository: str = ""  #: `owner/name`
-    cursor: str = ""  #: The previous page's, in the format of `CURSOR`; empty: the first page.
-    limit: int = 50  #: The most deliveries of one page.
+    repository: str = ""
+    #: The repositories to choose from; None: all, and deliveries that name none.
+    repositories: tuple[str, ...] | None = None
+    cursor: str = ""  #: Of the page before, as `CURSOR` has it.
+    limit: int = 50
 
 
 _delivery = RowDecoder(Delivery, "deliveries")
@@ -184,6 +187,7 @@ class DeliveriesTable(StoreTable):
         after, _, last = query.cursor.partition(":")
         values = {
             **asdict(query),
+            "repositories": None if query.repositories is None else encoded(query.repositories),
             "after": float(after) if after else None,
             "last": last,
             "limit": query.limit + 1,

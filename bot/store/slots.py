@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import groupby, takewhile
 from statistics import median
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history, wake
-from bot.store.rows import Row, RowDecoder
+from bot.store.rows import Row, RowDecoder, encoded
 from bot.store.values import AgentRecord, HistoryKind, QueuedSession, Session
 from lifecycle.judge.capacity import Caps, Contender, hand_out, places
 from lifecycle.model.status import Status
@@ -53,7 +53,7 @@ OPEN_IN_PROJECT = """SELECT agent_name, count(*) AS sessions FROM sessions
     WHERE ended IS NULL AND project = ? GROUP BY 1 ORDER BY 1"""
 LAST_AGENT = """SELECT agent_name FROM sessions WHERE project = ? AND requester = ?
     ORDER BY created DESC LIMIT 1"""
-RECORDS = """SELECT id, project, agent_name AS agent, created, head,
+RECORDS = """SELECT id, project, repository, agent_name AS agent, created, head,
         ended ->> 'status' AS outcome, ended ->> 'at' AS ended_at
     FROM sessions"""
 #: The agents that had runs of a session before it was handed over, in their order.
@@ -76,6 +76,10 @@ COSTS = """SELECT agent, sum(cost_usd) AS cost_usd, sum(unpriced) AS unpriced,
         UNION ALL SELECT agent, cost_usd, unpriced, input + output + cache_write + reasoning,
             active_seconds
         FROM ledger) GROUP BY agent"""
+_SOME = "WHERE repository IN (SELECT value FROM json_each(?1))"
+COSTS_OF_SOME = COSTS.replace("FROM usage", f"FROM usage {_SOME}").replace(
+    "FROM ledger", f"FROM ledger {_SOME}"
+)
 #: If a session is handed over twice before a run, the first row names the type of the runs before.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, head, ended)
     SELECT id, ?, agent_type, agent_name, coalesce(head, ''), taken_back FROM sessions WHERE id = ?
@@ -216,31 +220,45 @@ class AgentsTable(StoreTable):
             if share.outcome == Status.MERGED
         ]
 
-    def records(self, configured: Iterable[str] = ()) -> list[AgentRecord]:
-        """Return the records of `configured` agents and all that ever had a session, by name."""
-        shares, costs = self._parts(), self._costs()
+    def records(
+        self, configured: Iterable[str] = (), repositories: Collection[str] | None = None
+    ) -> list[AgentRecord]:
+        """The records of the configured agents and of all that ever had a session, by name.
+
+        Only sessions of these repositories count; None: all.
+        """
+        shares, costs = self._parts(repositories), self._costs(repositories)
         names = sorted({*shares, *costs, *configured})
         return [_record(name, shares[name], costs.get(name)) for name in names]
 
-    def history(self, agent: str) -> tuple[AgentRecord, list[AgentEnd]]:
-        """Return an agent's record, all 0 if it is unknown, and its sessions' ends in order."""
-        shares = self._parts()[agent]
+    def history(
+        self, agent: str, repositories: Collection[str] | None = None
+    ) -> tuple[AgentRecord, list[AgentEnd]]:
+        """The record of an agent, known or not, and the ends of its sessions in their order."""
+        shares = self._parts(repositories)[agent]
         ends = [AgentEnd(one.ended, one.outcome) for one in shares if one.ended and one.outcome]
-        record = _record(agent, shares, self._costs().get(agent))
+        record = _record(agent, shares, self._costs(repositories).get(agent))
         return record, sorted(ends, key=lambda end: end.at)
 
-    def _parts(self) -> defaultdict[str, list["_Share"]]:
-        """Return each agent's part in each of its sessions."""
+    def _parts(self, repositories: Collection[str] | None) -> defaultdict[str, list["_Share"]]:
+        """Each agent's part in each of its sessions."""
         earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
         shares = defaultdict[str, list[_Share]](list)
         for row in self._all(RECORDS):
+            if repositories is not None and row["repository"] not in repositories:
+                continue
             found = _shares(row, earlier.get(row["id"], ()), messages.get(row["id"], ()))
             for agent, share in found.items():
                 shares[agent].append(share)
         return shares
 
-    def _costs(self) -> dict[str, Row]:
-        return {str(row["agent"]): row for row in self._all(COSTS)}
+    def _costs(self, repositories: Collection[str] | None) -> dict[str, Row]:
+        rows = (
+            self._all(COSTS)
+            if repositories is None
+            else self._all(COSTS_OF_SOME, (encoded(list(repositories)),))
+        )
+        return {str(row["agent"]): row for row in rows}
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:

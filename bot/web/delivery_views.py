@@ -1,6 +1,7 @@
 """Reads webhook deliveries for pages and the API; raises HTTP errors for missing ones."""
 
 import logging
+from copy import copy
 
 from litestar.exceptions import NotFoundException
 from msgspec.structs import replace
@@ -15,18 +16,31 @@ from bot.show.deliveries import (
 )
 from bot.store import DeliveryQuery, DeliveryRecord, Store
 from bot.system.log import log_fields
+from bot.web.reach import Reach, refused
 from config.settings import Settings
+from lifecycle.model.roles import Role
 
 _log = logging.getLogger(__name__)
 
 
 class DeliveryViews:
-    """Reads deliveries, does dry runs of them, and has failed ones processed again."""
+    """Reads deliveries, tries them without an effect, and has failed ones processed again.
+
+    Who may not see all projects sees those deliveries that name the repository of one they may see.
+    """
+
+    reach: Reach  #: Of the visitor.
 
     def __init__(self, store: Store, settings: Settings, inbox: Inbox) -> None:
         self._store = store
         self._settings = settings
         self._inbox = inbox
+
+    def seen_by(self, reach: Reach) -> "DeliveryViews":
+        """Return the deliveries as a visitor sees them."""
+        theirs = copy(self)
+        theirs.reach = reach
+        return theirs
 
     def page(self, query: DeliveryQuery, project: str = "") -> tuple[list[DeliveryEntry], str]:
         """Return a page of deliveries and the cursor for the next page; empty: there are no more.
@@ -34,16 +48,24 @@ class DeliveryViews:
         `project` selects the deliveries that name its repository; empty: all.
         """
         known = self._settings.projects.get(project)
-        among = replace(query, repository=known.repository if known else project)
+        seen = self._seen()
+        among = replace(query, repository=known.repository if known else project, repositories=seen)
         records, cursor = self._store.deliveries.page(among)
-        return delivery_entries(self._store, records), cursor
+        return delivery_entries(self._store, [_within(one, seen) for one in records]), cursor
 
     def detail(self, id: str) -> DeliveryDetail:
         """Return a delivery with what happened next, or raise 404."""
-        return delivery_detail(self._store, self._record(id))
+        seen = self._seen()
+        return delivery_detail(self._store, _within(self._record(id), seen))
 
     def dry_run(self, id: str) -> DryRun:
-        """Return what a delivery would cause now, or raise 404."""
+        """Return what a delivery would cause now, or raise 404.
+
+        It may concern other projects than the one that it names, so that it raises 403 unless the
+        visitor may see all.
+        """
+        if not self.reach.everywhere():
+            raise refused(Role.READ, "the repositories of all projects")
         record, delivery = self._record(id), self._store.deliveries.get(id)
         if delivery is None:
             raise _missing(id)
@@ -61,11 +83,23 @@ class DeliveryViews:
                 _log.info("delivery %s is processed again, as %s asked", id, by)
         return retried
 
+    def _seen(self) -> tuple[str, ...] | None:
+        """The repositories whose deliveries the visitor sees; None: all, and those of none."""
+        return None if self.reach.everywhere() else self.reach.repositories()
+
     def _record(self, id: str) -> DeliveryRecord:
-        record = self._store.deliveries.record(id)
-        if record is None:
+        record, seen = self._store.deliveries.record(id), self._seen()
+        if record is None or (seen is not None and record.repository not in seen):
             raise _missing(id)
         return record
+
+
+def _within(record: DeliveryRecord, seen: tuple[str, ...] | None) -> DeliveryRecord:
+    """Leave out what followed in other repositories than these; None: nothing."""
+    if seen is None:
+        return record
+    effects = tuple(one for one in record.effects if one.repository in seen)
+    return replace(record, effects=effects)
 
 
 def _missing(id: str) -> NotFoundException:

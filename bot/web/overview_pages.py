@@ -34,11 +34,11 @@ def overview_routes(access: Access) -> Router:
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
-    @page("/agents", opt=everywhere(Role.READ))
+    @page("/agents", opt=anywhere(Role.READ))
     def agents(views: AllViews) -> str:
         return render("agents.html", agents=views.agents())
 
-    @page("/agents/{name:str}", opt=everywhere(Role.READ))
+    @page("/agents/{name:str}", opt=anywhere(Role.READ))
     def agent(views: AllViews, name: FromPath[str], after: Cursor = None) -> str:
         query = SessionQuery(agent=name, cursor=after or "", limit=_SESSIONS)
         detail = views.agent(name)
@@ -91,7 +91,7 @@ def overview_routes(access: Access) -> Router:
             headers={"content-disposition": f'attachment; filename="{name}"'},
         )
 
-    @page("/deliveries", opt=everywhere(Role.READ))
+    @page("/deliveries", opt=anywhere(Role.READ))
     def deliveries(
         views: AllViews,
         among: Annotated[str, QueryParameter(name="state", max_length=20)] = "",
@@ -99,6 +99,7 @@ def overview_routes(access: Access) -> Router:
         project: _Word = "",
         after: Cursor = None,
     ) -> str:
+        sees_all = bool(views.reach.everywhere())
         query = DeliveryQuery(state=among, event=event, cursor=after or "", limit=_DELIVERIES)
         found, cursor = views.deliveries.page(query, project)
         return render(
@@ -109,11 +110,11 @@ def overview_routes(access: Access) -> Router:
             project=project,
             projects=views.projects(),
             events=sorted(EVENTS),
-            failed=views.store.deliveries.failed_count(),
+            failed=views.store.deliveries.failed_count() if sees_all else None,
             polls=views.polls,
         )
 
-    @page("/deliveries/{id:str}", opt=everywhere(Role.READ))
+    @page("/deliveries/{id:str}", opt=anywhere(Role.READ))
     def delivery(
         request: _Request, views: AllViews, id: FromPath[str], dry: FromQuery[bool] = False
     ) -> str:
@@ -121,6 +122,7 @@ def overview_routes(access: Access) -> Router:
             "delivery.html",
             detail=views.deliveries.detail(id),
             dry=views.deliveries.dry_run(id) if dry else None,
+            sees_all=bool(views.reach.everywhere()),
             may_retry=views.reach.everywhere() >= Role.ADMIN,
             csrf=access.csrf_token(request),
         )

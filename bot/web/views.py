@@ -134,6 +134,7 @@ class Views:
         theirs = copy(self)
         theirs.reach = reach
         theirs.freezes = FreezeViews(self.store, reach)
+        theirs.deliveries = self.deliveries.seen_by(reach)
         return theirs
 
     def session(self, id: str) -> Session:
@@ -317,7 +318,8 @@ class Views:
 
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""
-        return self.store.agents.records(self._settings.identities)
+        identities = self._settings.identities
+        return self.store.agents.records(identities, self.reach.repositories())
 
     @property
     def agent_names(self) -> list[str]:
@@ -327,7 +329,8 @@ class Views:
     def agent(self, name: str) -> AgentDetail:
         """Return an agent with its history, or raise 404."""
         identities = self._settings.identities
-        found = agent_detail(self.store, identities, name, self.store.clock())
+        now, seen = self.store.clock(), self.reach.repositories()
+        found = agent_detail(self.store, identities, name, now, seen)
         if found is None:
             raise unknown(f"No agent {name[:80]!r}.", sorted(identities))
         return found

@@ -333,7 +333,7 @@ def test_the_agents_page_shows_their_results(site: Site, monkeypatch: pytest.Mon
         unpriced=9,
         seconds_to_merge=7200.0,
     )
-    monkeypatch.setattr(site.store.agents, "records", lambda _: [ada])
+    monkeypatch.setattr(site.store.agents, "records", lambda *_: [ada])
     page = site.seen("/agents").text
     for words in (
         *("<strong>ada</strong>", "5 sessions<", "1 live", "4 merged<", "3 repairs<"),

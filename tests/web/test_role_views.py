@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from bot.store import TokenScope
+from bot.store import Delivery, ProcessedDelivery, RefreshRequest, TokenScope
 from lifecycle.model.facts import Usage
 from tests.web.conftest import bearer
 from tests.web.people import People, form_token
@@ -43,7 +43,7 @@ def test_a_person_sees_only_projects_in_which_they_have_a_role(filled: People) -
             f"{API}/usage?project=gears",
         ):
             assert client.get(path).status_code == 404
-        for path in ("/agents", "/deliveries", "/health", "/metrics", f"{API}/incidents"):
+        for path in ("/health", "/metrics", f"{API}/incidents", f"{API}/health"):
             assert client.get(path).status_code == 403
         csrf = form_token(client)
         assert client.post("/freeze", data={"csrf": csrf, "scope": ""}).status_code == 403
@@ -86,3 +86,55 @@ def test_a_person_sees_what_agents_cost_in_their_projects_alone(filled: People) 
     with filled.browser() as client:
         totals = client.get(f"{API}/usage?by=session", headers=bearer()).json()
     assert {one["name"] for one in totals} == {"widgets-1", "gears-1"}
+
+
+def test_a_person_sees_the_ledger_of_agents_in_their_projects_alone(filled: People) -> None:
+    filled.may("wendy", "read", "widgets")
+    store = filled.site.store
+    store.agents.assign("gears-1", "shell", "shell", 1)
+    store.usage.record_response("gears-1", 1, "opus", Usage(input=5), priced(40.0))
+
+    def ledger(path: str) -> tuple[int, float]:
+        found = client.get(path).json()
+        (record,) = found if isinstance(found, list) else [found]
+        return record["sessions"], record["cost_usd"]
+
+    with filled.signed_in("wendy") as client:
+        for path in (f"{API}/agents", f"{API}/agents/shell"):
+            assert ledger(path) == (1, 0.0)
+        page = client.get("/agents/shell").text
+        assert "widgets-1" in page
+        assert "gears-1" not in page
+    with filled.signed_in("read-er") as client:
+        assert ledger(f"{API}/agents") == (2, 40.0)
+
+
+def test_a_person_sees_deliveries_of_their_repositories_alone(filled: People) -> None:
+    filled.may("wendy", "read", "widgets")
+    store = filled.site.store
+    for name in ("widgets", "gears"):
+        one = Delivery(id=f"of-{name}", event="issues", at=store.clock(), body=b"{}")
+        store.deliveries.add([one]).result()
+        effects = [
+            RefreshRequest(repository=f"acme/{each}", subject="issue:1")
+            for each in ("widgets", "gears")
+        ]
+        store.deliveries.mark_all_done(
+            [ProcessedDelivery(one.id, tuple(effects), repository=f"acme/{name}")]
+        )
+    with filled.signed_in("wendy") as client:
+        listed = client.get(f"{API}/deliveries").json()["items"]
+        assert [one["id"] for one in listed] == ["of-widgets"]
+        assert [one["session"] for one in listed[0]["outcomes"]] == ["widgets-1"]
+        for path in ("/deliveries", "/deliveries?project=gears", "/deliveries/of-widgets"):
+            page = client.get(path)
+            assert page.status_code == 200
+            assert "acme/gears" not in page.text
+            assert "of-gears" not in page.text
+        assert client.get("/deliveries/of-gears").status_code == 404
+        assert client.get(f"{API}/deliveries/of-gears").status_code == 404
+        assert client.get(f"{API}/deliveries/of-widgets/dry-run").status_code == 403
+        assert client.get("/deliveries/of-widgets?dry=true").status_code == 403
+    with filled.signed_in("read-er") as client:
+        listed = client.get(f"{API}/deliveries").json()["items"]
+        assert {one["id"] for one in listed} == {"of-widgets", "of-gears", "d-1"}

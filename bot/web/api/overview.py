@@ -60,19 +60,19 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
     cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
 
 
-@read("/agents", "agents", everywhere(Role.READ))
+@read("/agents", "agents", anywhere(Role.READ))
 def list_agents(views: AllViews) -> list[AgentRecord]:
     """List the agents with their sessions, outcomes and cost."""
     return views.agents()
 
 
-@read("/agents/{name:str}", "agents", everywhere(Role.READ))
+@read("/agents/{name:str}", "agents", anywhere(Role.READ))
 def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
     """Show one agent with its sessions, outcomes and cost."""
     return views.agent(name).record
 
 
-@read("/agents/{name:str}/weeks", "agents", everywhere(Role.READ))
+@read("/agents/{name:str}/weeks", "agents", anywhere(Role.READ))
 def list_agent_weeks(views: AllViews, name: _Agent) -> list[AgentWeek]:
     """List how the sessions of an agent ended, week by week, the earliest first."""
     return list(views.agent(name).weeks)
@@ -140,7 +140,7 @@ def list_freezes(views: AllViews) -> list[Freeze]:
     return views.freezes.all()
 
 
-@read("/deliveries", "bot", everywhere(Role.READ))
+@read("/deliveries", "bot", anywhere(Role.READ))
 def list_deliveries(
     views: AllViews,
     among: _DeliveryState = None,
@@ -162,7 +162,7 @@ def list_deliveries(
     return DeliveryPage(items=items, cursor=after or None)
 
 
-@read("/deliveries/{id:str}", "bot", everywhere(Role.READ))
+@read("/deliveries/{id:str}", "bot", anywhere(Role.READ))
 def get_delivery(views: AllViews, id: DeliveryPath) -> DeliveryDetail:
     """Show a webhook delivery and what happened next in the sessions that it concerns."""
     return views.deliveries.detail(id)
