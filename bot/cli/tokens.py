@@ -91,6 +91,23 @@ def revoke(
     print(f"Token {id} is revoked.")
 
 
+@app.command("sign-out")
+def sign_out(
+    login: Annotated[str, typer.Argument(metavar="LOGIN", help="Person on GitHub.")],
+    config: Config = None,
+) -> None:
+    """Sign a person out of all browsers, and revoke their tokens."""
+    from bot.cli import context
+    from bot.system.redaction import Redaction
+
+    if not login.strip():
+        raise CliError("LOGIN is empty")
+    with context.store(context.settings(config), Redaction()) as store:
+        store.sign_ins.end_all(login)
+        revoked = [store.personal_tokens.revoke(one.id) for one in store.personal_tokens.of(login)]
+    print(f"@{login} is signed out everywhere. Revoked tokens: {sum(revoked)}.")
+
+
 def _user(config: Path | None, login: str) -> int:
     """Return GitHub's ID of an account. Raises `CliError`."""
     from bot.app.github_client import github_client

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,22 @@ def test_a_token_is_created_listed_and_revoked(
     again = tokens("token", "revoke", str(one.id))
     assert (again.code, "no token" in again.err) == (1, True)
     assert tokens("token", "list").out == "No personal tokens.\n"
+
+
+def test_a_person_is_signed_out_of_browsers_and_programs(
+    tokens: CommandLine, deployment: Deployment
+) -> None:
+    assert tokens("token", "create", "alice", "ci").code == 0
+    now = datetime.now(UTC)
+    with closing(Store(deployment.paths.database)) as store:
+        for one, login in (("a", "Alice"), ("b", "rob"), ("c", "")):
+            store.sign_ins.add(one, login, 7, now, now)
+    ended = tokens("token", "sign-out", "alice")
+    assert ended.out == "@alice is signed out everywhere. Revoked tokens: 1.\n"
+    assert tokens("token", "sign-out", "").code == 2
+    with closing(Store.reading(deployment.paths.database)) as store:
+        left = [one for one in "abc" if store.sign_ins.get(one)]
+        assert (left, store.personal_tokens.of("")) == (["b", "c"], [])
 
 
 @pytest.mark.parametrize(
