@@ -100,7 +100,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     def summary(self) -> Path:
         """The file in which the agent writes title and text of the session's pull request.
 
-        It is in a folder of its own, the only one in the home that Codex's own sandbox opens.
+        It is in a folder of its own, the only one in the home that agents' own sandboxes open.
         """
         return self.home / "for-people" / "pull_request.md"
 
