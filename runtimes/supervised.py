@@ -39,7 +39,7 @@ _ENDED_BY: Mapping[int, str] = {
 
 
 class _Identity(msgspec.Struct, frozen=True):
-    """See `supervise.identity`."""
+    """A process, as `supervise.identity` returns it; `start` is in clock ticks since the boot."""
 
     pid: int
     start: int

@@ -153,7 +153,7 @@ class Reconciler:
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _configured(self, facts: Facts) -> Facts:
-        """Return the facts with the configured agents and modes, and whether the project exists."""
+        """Return the facts with what is configured: agents, permission modes, the project."""
         return replace(
             facts,
             agents=self.agents,

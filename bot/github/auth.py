@@ -90,9 +90,9 @@ class AccessTokens:
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """Return the token for git, with the permissions of `permissions_of_git` only.
+        """Return the token for git: an App's has the permissions of `permissions_of_git` only.
 
-        Git is a separate process, so that more programs can see its token than the API's. Without
+        More programs can see git's token than the API's, because git is a separate process. Without
         an App, git and the API use the same token.
         """
         return self._of(repository, for_git=True)

@@ -212,7 +212,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
 
 
 class CachedResponse(NamedTuple):
-    """The body of a response, with what is needed to request it again."""
+    """The body of a response, and the ETag with which to ask whether it has changed."""
 
     content: bytes
     more: bool  #: Whether another page follows.

@@ -1,6 +1,7 @@
 """Records commands from the command line, the pages and the API.
 
-The caller has checked access: write permission on the database file, or the page's token.
+The caller has checked access: write permission on the database file, the page's token, or the role
+of a person (`Reach.check_command`).
 """
 
 import re

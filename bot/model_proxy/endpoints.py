@@ -122,7 +122,7 @@ class ModelEndpoints(Struct, kw_only=True):
         return session, run
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
-        """Record the usage of a response whose run token was valid when it was sent."""
+        """Record the usage of a response; its run token was valid when it was requested."""
         if (parts := _RUN_TOKEN.fullmatch(token)) is None or not parts["run"]:
             return
         session, run = parts["session"], int(parts["run"])

@@ -57,9 +57,10 @@ def checks_waived(view: SessionView) -> bool:
 
 
 def missing_checks(view: SessionView) -> tuple[str, ...]:
-    """Return the names of the expected checks if no check ran; else empty.
+    """Return the checks that ran for the last merged pull requests, if none ran here; else empty.
 
-    Empty too after a `merge` command that came at least `Policy.settle_seconds` after the push.
+    Empty too without `Policy.expect_checks`, and after a `merge` command that came at least
+    `Policy.settle_seconds` after the push.
     """
     pull, policy = view.pull, view.policy
     if pull is None or view.passes or not pull.checks_expected or not policy.expect_checks:

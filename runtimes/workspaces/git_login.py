@@ -1,8 +1,8 @@
 """Gives git the password of a remote through a socket of its own.
 
-Arguments and the environment of a process can be read by every process of the same user, files by
-more. Data on a socket cannot be read through `/proc`. As git's credential helper this file is a
-script of its own, which needs the standard library alone: `git_login.py DESCRIPTOR get`.
+A process's arguments can be read by every user, its environment and private files by every process
+of the same user. Data on a socket cannot be read through `/proc`. As git's credential helper this
+file is a script of its own, which needs the standard library alone: `git_login.py DESCRIPTOR get`.
 https://git-scm.com/docs/gitcredentials#_custom_helpers
 """
 

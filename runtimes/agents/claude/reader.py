@@ -289,7 +289,7 @@ class ClaudeReader(Reader):
         self._asked = [one for one in self._asked if at < one.time]
 
     def _fail(self, error: str, word: object) -> None:
-        """Note the error that ended the turn; empty if it ended without one or has not ended."""
+        """Note the error that ended the turn and its code `word`; both empty: there is none."""
         self._error, self._error_word = error, word
 
     def _usage(self) -> Usage:

@@ -108,7 +108,7 @@ class AgentAdapter(ABC):
         """
 
     def environment(self, files: RunFiles) -> Mapping[str, str]:
-        """Return the environment of its program, without what that signs in with.
+        """Return the environment of the agent's program, without variables that hold model keys.
 
         Prepares the folders that its variables name.
         """

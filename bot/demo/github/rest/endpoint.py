@@ -120,7 +120,7 @@ def authenticate(request: Request) -> None:
 
 
 def _app_of(token: str, world: Forge) -> App:
-    """Return the App that signed a JWT; it may be valid for ten minutes at most."""
+    """Return the App that signed a JWT. Raises `Problem` if it lasts over ten minutes."""
     for app in world.apps.values():
         if not app.installed:
             continue
