@@ -20,7 +20,7 @@ from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Blocker, Reason, Status
 from lifecycle.react.notices import acknowledge
 from lifecycle.react.reactions import BY_STATUS, NOTIFIED, Reaction, reactions_to
-from lifecycle.read.sentences import clock
+from lifecycle.read.sentences import clock, person
 from lifecycle.read.session_view import Recheck, earliest
 
 _OBSERVE, _QUEUED, _SPAWNING = Mode.OBSERVE, Stage.QUEUED, Stage.SPAWNING
@@ -112,7 +112,7 @@ def _cause(judged: Judged) -> Key | None:
 
 def _held(frozen: Frozen) -> Blocker:
     where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
-    return Blocker("frozen", f"@{frozen.by} froze {where} at {clock(frozen.at)}")
+    return Blocker("frozen", f"{person(frozen.by)} froze {where} at {clock(frozen.at)}")
 
 
 def _waits_for_slot(judged: Judged) -> bool:

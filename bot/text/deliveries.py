@@ -9,7 +9,7 @@ _IGNORED: Final[Mapping[str, str]] = {
     "own": "the bot wrote this comment itself",
     "repository": "{repository} is not a configured project: add it to `[projects]`, or install the"
     " App there",
-    "bot": "a bot wrote this that `policy.bots` does not list",
+    "bot": "`policy.bots` does not list the bot that wrote this",
     "session": "no session works on what changed, and no label or assignee asks for one",
 }
 _SUBJECTS: Final[Mapping[str, str]] = {
@@ -18,7 +18,7 @@ _SUBJECTS: Final[Mapping[str, str]] = {
     "other": "pull request #{name}",
     "number": "#{name}",
     "branch": "branch {name}",
-    "access": "access",
+    "access": "people's permissions",
     "repository": "everything",
 }
 
@@ -33,8 +33,8 @@ def why_ignored(reason: str, repository: str) -> str:
 
 
 def refresh_words(repository: str, subject: str) -> str:
-    """Return that the bot reads a subject, such as `issue:12`, from GitHub again."""
-    return f"read {subject_words(subject)} of {repository} again"
+    """Return that the bot looks again at a subject, such as `issue:12`, on GitHub."""
+    return f"look again at {subject_words(subject)} of {repository}"
 
 
 def command_words(actor: str, command: str, subject: str) -> str:

@@ -19,7 +19,7 @@ NEEDS: Final = (
     Need("Ready for review", frozenset({"draft"})),
     Need(
         "Checks",
-        frozenset({"ci_failing", "ci_pending", "not_settled", "ci_missing"}),
+        frozenset({"ci_failing", "ci_pending", "ci_held", "not_settled", "ci_missing"}),
         "all checks that count have passed",
     ),
     Need("Review", frozenset({"changes_requested", "review_required"}), "no review is missing"),
@@ -35,9 +35,10 @@ NEEDS: Final = (
 
 #: Who resolves a blocker, by its name, while the session waits for no person.
 RESOLVED_BY: Final[Mapping[str, str]] = {
-    "behind": "Mergewright updates the branch",
+    "behind": "Mergewright updates it before it merges, or on the command `update`",
     "changes_requested": "the agent addresses the review",
-    "ci_failing": "the agent repairs it",
+    "ci_failing": "the agent fixes them",
+    "ci_held": "a person reruns or approves them on GitHub, unless Mergewright reruns them",
     "ci_missing": "a person starts the checks on GitHub, or commands `merge`",
     "ci_pending": "the checks finish by themselves",
     "conflict": "the agent resolves the conflict",

@@ -140,8 +140,8 @@ def outsider(login: str) -> str:
     """Return that the bot ignored a label, command or comment of a person without write access."""
     return (
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
-        "only people with write access, or listed in the configuration, can instruct the bot. One "
-        "of them can repeat it."
+        "only people with write access, or (except `merge`, `allow` and `budget`) listed in the "
+        "configuration, can instruct the bot. Such a person can repeat it."
     )
 
 

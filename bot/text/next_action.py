@@ -47,11 +47,11 @@ LOOK: Final = "Look at the terminal"
 
 #: The next step of a session that waits for no person, by its status.
 BY_ITSELF: Final[Mapping[str, str]] = {
-    Status.QUEUED: "Nothing to do: it starts once a slot is free.",
+    Status.QUEUED: "Nothing to do: it starts by itself.",
     Status.SPAWNING: "Nothing to do: the agent is being started.",
     Status.WORKING: "Nothing to do: the agent is working.",
     Status.PR_OPEN: "Nothing to do yet: see what blocks the merge.",
-    Status.CI_FAILED: "Nothing to do: the agent repairs the checks.",
+    Status.CI_FAILED: "Nothing to do: the agent fixes what failed.",
     Status.CHANGES_REQUESTED: "Nothing to do: the agent addresses the review.",
     Status.REVIEW_PENDING: "Review the pull request on GitHub.",
     Status.APPROVED: "Nothing to do yet: see what blocks the merge.",

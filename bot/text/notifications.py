@@ -68,7 +68,7 @@ def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
     """Return that a session no longer waits for the reason `because` of an earlier message."""
     return _words(
         f"{session} no longer needs you: {_line(title)}",
-        f"This is over: {_block(full_stop(because))}",
+        f"No longer true: {_block(full_stop(because))}",
         f"See: {url}",
     )
 
@@ -89,7 +89,9 @@ def incident(text: str, url: str) -> Words:
 def incident_over(text: str, url: str) -> Words:
     """Return that the problem of an incident is solved."""
     return _words(
-        "Mergewright's problem is solved", f"This is over: {_block(full_stop(text))}", f"See: {url}"
+        "Mergewright's problem is solved",
+        f"No longer true: {_block(full_stop(text))}",
+        f"See: {url}",
     )
 
 

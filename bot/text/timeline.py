@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from bot.text.history import describe_action
 from lifecycle.model import actions as do
 from lifecycle.model.status import CheckState, Status
+from lifecycle.read.sentences import person
 
 
 class Line(NamedTuple):
@@ -172,7 +173,7 @@ def created_line(issue: object, actor: str) -> Line:
 
 def command_line(actor: str, kind: str) -> Line:
     """Return the sentence for a person's command."""
-    return Line(f"{_person(actor)} gave the command `{kind}`")
+    return Line(f"{person(actor)} gave the command `{kind}`")
 
 
 def reply(text: str, *, accepted: bool) -> str:
@@ -180,20 +181,15 @@ def reply(text: str, *, accepted: bool) -> str:
     return f"{'Reply' if accepted else 'Refused'}: {text}"
 
 
-def _person(actor: str) -> str:
-    """Return a login with `@`; an actor such as `cli:name` is not a login and stays as it is."""
-    return actor if ":" in actor else f"@{actor}"
-
-
 def freeze_line(actor: str, scope: str, *, on: bool) -> Line:
     """Return the sentence for a freeze (`on`) or its end; an empty `scope`: everything."""
     what = scope.replace(":", " ") or "everything"
-    return Line(f"{_person(actor)} {'froze' if on else 'unfroze'} {what}", "warn" if on else "calm")
+    return Line(f"{person(actor)} {'froze' if on else 'unfroze'} {what}", "warn" if on else "calm")
 
 
 def metadata_line(actor: str, keys: Sequence[str]) -> Line:
     """Return the sentence for metadata that was set."""
-    return Line(f"{_person(actor)} set metadata: {', '.join(keys)}")
+    return Line(f"{person(actor)} set metadata: {', '.join(keys)}")
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:
@@ -219,7 +215,7 @@ def done_line(action: do.Action, result: str) -> Line:
         case do.OpenPull():
             return Line(f"Pull request #{result} was opened", "busy")
         case do.MergePull(number=number, by=by):
-            asked = f", as {_person(by)} commanded" if by else ""
+            asked = f", as {person(by)} commanded" if by else ""
             return Line(f"{_MERGED.format(f'#{number}')}{asked}", "landed")
         case do.Enqueue(number=number):
             return Line(f"Pull request #{number} was added to the merge queue", "busy")

@@ -12,7 +12,7 @@ from lifecycle.model.key import Key
 from lifecycle.model.status import PullState, Reason
 from lifecycle.read.availability import Availability
 from lifecycle.read.budgets import UNREACHED, budget_key, describe, end_of_day
-from lifecycle.read.sentences import clock
+from lifecycle.read.sentences import clock, person
 from lifecycle.read.session_view import RESUMING, Recheck, SessionView, earliest
 
 _OPEN = PullState.OPEN
@@ -24,7 +24,7 @@ def by_person(view: SessionView) -> Finding | None:
     if pause is None or view.commanded_since(pause.at, *RESUMING):
         return None
     # Without a key: the command was answered already, and nobody else has to be notified.
-    return Finding(None, Reason.PAUSED_BY_PERSON, f"paused by @{pause.actor}")
+    return Finding(None, Reason.PAUSED_BY_PERSON, f"paused by {person(pause.actor)}")
 
 
 def by_archive(view: SessionView) -> Finding | None:

@@ -159,7 +159,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
         _URGENT,
         again="restart",
     ),
-    Reason.NOTHING_TO_SHOW: Advice("Add details to the issue and start again, or close the issue."),
+    Reason.NOTHING_TO_SHOW: Advice(
+        "Add details to the issue (the agent gets them), or close the issue."
+    ),
     Reason.UNCOMMITTED_WORK: Advice(
         "Write `/mergewright tell TEXT` to have the agent commit or discard the changes, or do it "
         "in the agent's terminal."

@@ -160,9 +160,7 @@ class BlockerRule(NamedTuple):
 BLOCKERS: Final = (
     BlockerRule("ci_failing", one_of(Ci.FAILING, Ci.SETTLING), "failing checks: {failed}"),
     BlockerRule("ci_pending", one_of(Ci.PENDING, Ci.SETTLING), "{pending}"),
-    BlockerRule(
-        "ci_failing", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"
-    ),
+    BlockerRule("ci_held", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
     BlockerRule("not_settled", one_of(Ci.UNSETTLED), "checks may still start after the last push"),
     BlockerRule(
         "ci_missing",

@@ -16,6 +16,7 @@ from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
+from lifecycle.read.sentences import person
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _MERGED, _CLOSED, _DONE = PullState.MERGED, PullState.CLOSED, NothingToShow.DONE
@@ -95,7 +96,7 @@ def _killed(view: SessionView) -> Finding | None:
     """Find that a person stopped the session, or that too many runs were lost with the runtime."""
     stop = view.command("stop")
     if stop is not None:
-        return Finding(None, Reason.MANUALLY_KILLED, f"stopped by @{stop.actor}")
+        return Finding(None, Reason.MANUALLY_KILLED, f"stopped by {person(stop.actor)}")
     ending = view.facts.agent.exit
     if view.availability is not _CRASHED or ending is None or not ending.lost:
         return None

@@ -31,6 +31,11 @@ def clock(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
+def person(actor: str) -> str:
+    """Return a login with `@`; an actor such as `cli:name` is not a login and stays as it is."""
+    return actor if ":" in actor else f"@{actor}"
+
+
 def duration(time: timedelta) -> str:
     """Return a duration in words, in its largest unit from minutes to days, rounded down."""
     seconds = int(time.total_seconds())
@@ -106,8 +111,10 @@ def _ignored(view: SessionView) -> str:
             return ""  # A user of the command line approves nothing on GitHub.
         why = f"@{command.actor} requested this work and cannot approve it"
     if view.pull is not None and view.pull.review is _PENDING:
-        return f": {why}; another person's review is needed"
-    return f": {why}; another person's review is needed, or `require-review = false`"
+        return f": {why}; a review that counts is needed"
+    return (
+        f": {why}; a review that counts is needed, or the setting `policy.require-review = false`"
+    )
 
 
 def _barred(view: SessionView) -> str:

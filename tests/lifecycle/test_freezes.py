@@ -39,6 +39,8 @@ def test_a_freeze_is_a_blocker_with_author_scope_and_time(scope: str, what: str)
     assert blocker.sentence.startswith(f"@bob froze {what}")
     assert blocker.sentence.endswith("at 2030-01-01 11:59 UTC")
     assert decision(published()).blockers == decision(session).blockers[1:]
+    local = published(frozen=replace(FREEZE, scope=scope, by="cli:ann"))
+    assert decision(local).blockers[0].sentence.startswith(f"cli:ann froze {what}")
 
 
 def test_a_frozen_session_requests_no_slot() -> None:

@@ -273,13 +273,13 @@ def test_an_approval_that_does_not_count_is_named_with_the_reason(
     assert found.status is Status.REVIEW_PENDING
     (blocker,) = found.blockers
     assert blocker.name == "review_required"
-    ways = "; another person's review is needed, or `require-review = false`"
+    ways = "; a review that counts is needed, or the setting `policy.require-review = false`"
     assert blocker.sentence == f"a review is required: {says}{ways}"
     (report,) = [action for action in found.actions if isinstance(action, do.ReportCheck)]
     assert report.summary.blockers == found.blockers
     required = with_pull({"verdicts": (verdict,), "review": Review.PENDING, **fields})
     (blocker,) = decision(required).blockers
-    assert blocker.sentence == f"a review is required: {says}; another person's review is needed"
+    assert blocker.sentence == f"a review is required: {says}; a review that counts is needed"
 
 
 def test_an_approval_by_another_person_counts_beside_those_that_do_not() -> None:
@@ -293,8 +293,8 @@ def test_an_approval_by_another_person_counts_beside_those_that_do_not() -> None
 def test_a_requester_whose_merge_command_waits_for_a_review_gets_the_reason() -> None:
     says = answers(decision(ready(MERGE_COMMAND, verdicts=())))["command_applied:comment-merge"]
     assert says.endswith(
-        "- a review is required: @alice requested this work and cannot approve it; another "
-        "person's review is needed, or `require-review = false`"
+        "- a review is required: @alice requested this work and cannot approve it; a review "
+        "that counts is needed, or the setting `policy.require-review = false`"
     )
     other = command("merge", head=HEAD, actor="rob")
     says = answers(decision(ready(other, verdicts=())))["command_applied:comment-merge"]

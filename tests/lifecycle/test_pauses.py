@@ -48,6 +48,12 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
         "paused by @alice",
         "",
     ),
+    "by a person on the page": (
+        facts(agent=AT_WORK, commands=(command("pause", actor="page:visitor"),)),
+        Reason.PAUSED_BY_PERSON,
+        "paused by page:visitor",
+        "",
+    ),
     "by a budget": (
         facts(agent=AT_WORK, spent=Spending(cost_usd=5)),
         Reason.BUDGET_EXHAUSTED,

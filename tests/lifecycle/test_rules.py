@@ -134,7 +134,7 @@ BLOCKS: dict[str, tuple[Signals, list[str]]] = {
     "red checks": (opened(ci=Ci.FAILING), ["ci_failing"]),
     "red checks, others run": (opened(ci=Ci.SETTLING), ["ci_failing", "ci_pending"]),
     "checks run": (opened(ci=Ci.PENDING), ["ci_pending"]),
-    "checks wait for a person": (opened(ci=Ci.HELD), ["ci_failing"]),
+    "checks wait for a person": (opened(ci=Ci.HELD), ["ci_held"]),
     "no checks yet": (opened(ci=Ci.UNSETTLED), ["not_settled"]),
     "no checks, though some are expected": (opened(ci=Ci.MISSING), ["ci_missing"]),
     "one below it": (opened(stacked=True), ["stacked"]),
@@ -235,7 +235,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         "pull request #34 is open; merge blocked by: checks were cancelled or wait for a "
         "person: unit; a review is required",
         (
-            Blocker("ci_failing", "checks were cancelled or wait for a person: unit"),
+            Blocker("ci_held", "checks were cancelled or wait for a person: unit"),
             Blocker("review_required", "a review is required"),
         ),
     ),

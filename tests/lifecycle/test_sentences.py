@@ -208,9 +208,7 @@ def test_every_rule_has_an_example() -> None:
 
 BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("ci_failing", "failing checks: unit"): {"checks": (RED,)},
-    Blocker("ci_failing", "checks were cancelled or wait for a person: deploy"): {
-        "checks": (HELD,)
-    },
+    Blocker("ci_held", "checks were cancelled or wait for a person: deploy"): {"checks": (HELD,)},
     Blocker("ci_pending", "checks in progress: unit"): {"checks": (check(C.PENDING),)},
     Blocker("ci_pending", "not all checks and reviews could be read from GitHub"): {
         "checks_complete": False
@@ -248,6 +246,11 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
 def test_each_blocker_has_its_sentence(says: Blocker) -> None:
     one = pull(**{"verdicts": (approval(),), **BLOCKED[says]})
     assert decide(published(pulls=(one,)), Policy(), NOW).blockers == (says,)
+
+
+def test_a_user_of_the_command_line_is_named_without_an_at_sign() -> None:
+    stopped = facts(commands=(command("stop", actor="cli:ann"),))
+    assert decide(stopped, Policy(), NOW).because == "stopped by cli:ann"
 
 
 def test_a_stacked_pull_request_names_the_one_below() -> None:

@@ -42,7 +42,7 @@ def test_what_blocks_comes_before_what_is_met() -> None:
     )
     assert shown(checklist(session, None)) == [
         "x Pull request #34: it is open; ",
-        "- Checks: failing checks: unit; the agent repairs it",
+        "- Checks: failing checks: unit; the agent fixes them",
         "- Checks: waits for lint; the checks finish by themselves",
         "- Not held: it is based on #30; the other pull request is merged first",
         "x Review: no review is missing; ",

@@ -25,10 +25,10 @@ def test_a_reason_names_the_repository() -> None:
         ("other:34", "pull request #34"),
         ("branch:a/b", "branch a/b"),
         ("sha:0a1b2c3d4e", "commit 0a1b2c3"),
-        ("access:", "access"),
+        ("access:", "people's permissions"),
         ("new-kind:5", "new-kind:5"),
     ],
 )
 def test_subjects_are_words(subject: str, words: str) -> None:
     assert subject_words(subject) == words
-    assert refresh_words("acme/widgets", subject) == f"read {words} of acme/widgets again"
+    assert refresh_words("acme/widgets", subject) == f"look again at {words} of acme/widgets"

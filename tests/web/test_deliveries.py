@@ -84,12 +84,12 @@ def test_a_delivery_names_its_session_what_it_caused_and_what_happened_next(site
         page = site.seen(path).text
         assert f'<a href="/sessions/{session}">{session}</a>' in page
         words = shown(site, path)
-        assert "Read issue #1 of acme/widgets again. widgets-1" in words
+        assert "Look again at issue #1 of acme/widgets. widgets-1" in words
         assert "@mara commands stop on #1. widgets-1" in words
     assert "What happened next" in shown(site, "/deliveries/d-1")
     detail = site.seen("/api/v1/deliveries/d-1").json()
     assert detail["delivery"]["outcomes"] == [
-        {"text": "read issue #1 of acme/widgets again", "session": session},
+        {"text": "look again at issue #1 of acme/widgets", "session": session},
         {"text": "@mara commands stop on #1", "session": session},
     ]
     assert [one["session"] for one in detail["next"]] == [session]
@@ -135,7 +135,7 @@ def test_a_dry_run_shows_what_a_delivery_would_cause_and_changes_nothing(site: S
         (
             "issue_comment",
             comment("@mergewright stop", type="Bot"),
-            "Nothing: a bot wrote this that policy.bots does not list.",
+            "Nothing: policy.bots does not list the bot that wrote this.",
         ),
     ],
 )

@@ -63,7 +63,7 @@ def test_incidents_are_shown_while_they_are_open_and_afterwards(site: Site) -> N
     site.store.incidents.clear("full", now)
     open_, _, past = words(site).partition("Past incidents")
     assert "Health healthy" in open_
-    assert "The &lt;disk&gt; is full. Over" in past
+    assert "The &lt;disk&gt; is full. Ended" in past
     (one,) = site.seen("/api/v1/health").json()["past"]
     assert one["key"] == "full"
 
