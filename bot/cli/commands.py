@@ -23,7 +23,7 @@ PLAIN: Mapping[str, str] = {
     "cancel": "Cancel a requested merge.",
 }
 _MODE = "permission-mode=MODE"
-_MODE_HELP = "MODE is auto, confirm or reject: what the session's agents may do without asking."
+_MODE_HELP = "MODE says what happens when the agents need a permission: auto, confirm or reject."
 _AGENT = f"Agent or agent type; TYPE is one of the agent's types. {_MODE_HELP}"
 #: Commands with an argument of one or more words; `...` marks a required one.
 _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {

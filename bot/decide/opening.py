@@ -65,7 +65,8 @@ class Opening:
             agent = requested.agent or self.projects[candidate.project].agent
             if self._open(candidate, issue, agent, requested):
                 return
-            why = f"the id or branch of {candidate.project}-{issue.number} is taken"
+            name = f"{candidate.project}-{issue.number}"
+            why = f"another session already has the ID or the branch of {name}"
         self.store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
 
     def _reply(self, candidate: Candidate, requested: Requested, why: str) -> tuple[Action, ...]:

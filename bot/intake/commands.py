@@ -158,8 +158,8 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "restart",
             _MODE,
-            "stop the agent's program and start it again; MODE is what the session's agents may do "
-            f"from then on without asking: {', '.join(PERMISSION_MODES)}",
+            "stop the agent's program and start it again; MODE says what happens from then on when "
+            f"the session's agents need a permission: {', '.join(PERMISSION_MODES)}",
             _with_mode(_no_argument),
         ),
         CommandSyntax("resume", "", "resume a paused session"),

@@ -64,7 +64,8 @@ def ready_behind_by_hand(sha: str, why: str = "") -> str:
     """Return that people can merge a pull request behind its base; `why`: see `ready_by_hand`."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
-        f"Update it on GitHub or comment `/{NAME} update`. {_by_hand('Then merge it there', why)}"
+        f"Update it on GitHub or comment `/{NAME} update`. "
+        f"{_by_hand('Then merge it on GitHub', why)}"
     )
 
 
@@ -132,7 +133,7 @@ def no_session(kind: str) -> str:
     """Return that the command `kind` had no effect, because there is no session."""
     return (
         f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
-        f"start one, add the label to the issue or comment `/{NAME} start` on it."
+        f"start one, comment `/{NAME} start` on the issue."
     )
 
 
@@ -289,7 +290,10 @@ def held_commits(
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),
-        (f"{sha[:7]} names {email} as its author or committer" for sha, email in foreign),
+        (
+            f"{sha[:7]} has somebody else as its author or committer: {email}"
+            for sha, email in foreign
+        ),
         (f"the push removes {sha[:7]} by {email} from the branch" for sha, email in removed),
         (
             f"{path or 'the message'} of {sha[:7]} contains what looks like a token or key"

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from lifecycle.model.status import Reason
+from lifecycle.read.sentences import person
 
 #: How far a label moves an issue up (or down) the queue, in steps of `Caps.priority_seconds`.
 PRIORITIES: Final = {"priority:high": 1, "priority:low": -1}
@@ -69,7 +70,7 @@ class _Cap(NamedTuple):
 
     group: Callable[[Contender], str | None]  #: Sessions of one name are counted; None: not.
     most: Callable[[Caps, str], int]  #: The limit of the group with this name.
-    why: str  #: Why a session waits at the limit, with `{name}` and `{most}`.
+    why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 
 
 _CAPS: Final = (
@@ -97,7 +98,7 @@ _CAPS: Final = (
     _Cap(
         lambda one: one.requester or None,
         lambda caps, _: caps.per_person,
-        "@{name} is at the limit of concurrent sessions per person, {most}",
+        "{person} is at the limit of concurrent sessions per person, {most}",
     ),
 )
 NO_MEMORY: Final = "the machine has too little free memory for another session"
@@ -197,7 +198,8 @@ def _most(group: _Group, caps: Caps) -> int:
 
 
 def _why(group: _Group, caps: Caps) -> str:
-    return _CAPS[group.cap].why.format(name=group.name, most=_most(group, caps))
+    name, most = group.name, _most(group, caps)
+    return _CAPS[group.cap].why.format(name=name, person=person(name), most=most)
 
 
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:

@@ -52,7 +52,7 @@ def _nothing_given_up(judged: Judged, _command: Command) -> str:
 
 def _not_to_merge(judged: Judged, command: Command) -> str:
     if judged.view.policy.auto_merge is AutoMerge.OFF:
-        return "The configuration turns merging off; merge the pull request on GitHub."
+        return "The configuration keeps the bot from merging; merge the pull request on GitHub."
     if why := barred(judged.view):
         return f"{why[0].upper()}{why[1:]}; merge the pull request on GitHub."
     pulls = judged.view.facts.pulls
@@ -215,7 +215,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "tell": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
     "answer": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
     "merge": CommandRule(
-        "This commit is merged as soon as nothing blocks it.{blockers}",
+        "The pull request is merged at its current commit as soon as nothing blocks it.{blockers}",
         fault=_not_to_merge,
         tells_after=True,
     ),

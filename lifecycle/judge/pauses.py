@@ -56,7 +56,7 @@ def exhausted(view: SessionView) -> Finding | Recheck | None:
     if not state.exhausted:
         return Recheck(state.changes_at) if state.changes_at else None
     reached = state.exhausted[0]
-    why = f"{describe(reached, facts, view.policy)} are used up"
+    why = f"{describe(reached, facts, view.policy)} is used up"
     midnight = end_of_day(now) if reached.row.of_day else None
     if midnight:
         why += "; the session resumes by itself at midnight UTC"

@@ -51,8 +51,8 @@ RULES: Final = (
     Rule(
         Status.CLEANUP,
         one_of(Hold.RELEASING),
-        "ended; its runtime and workspace are being released",
-        "{why}; its runtime and workspace are being released",
+        "ended; its program is being stopped and its workspace removed",
+        "{why}; the program is being stopped and the workspace removed",
         Reason.RELEASING,
     ),
     Rule(Status.MERGED, one_of(Stage.MERGED), "a pull request was merged and none is open"),

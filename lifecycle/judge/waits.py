@@ -141,7 +141,7 @@ def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
     awaited = [sentence(row.sentence, view) for row in blockers_for(signals)] or [why] * bool(why)
     if view.facts.waits or lacks_slot(view):
         awaited.insert(0, view.facts.waits or "no slot is free")
-    what = f"waits for more than {late.least}: {'; '.join(awaited)}"
+    what = f"has waited for more than {late.least}: {'; '.join(awaited)}"
     if not awaited:
         what = f"nothing has happened for more than {late.least}, and no pull request is open"
     key = keys.overdue(since, late.before)

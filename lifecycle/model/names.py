@@ -8,7 +8,7 @@ FREEZES = f"{NAME}:freeze"
 #: The prefix of the labels that show a status.
 SHOWS_STATUS = f"{NAME}/"
 
-#: The modes that say what agents may do without asking people, the least strict first.
+#: The modes that say what happens when agents need a permission, the least strict first.
 PERMISSION_MODES = ("auto", "confirm", "reject")
 #: The prefix of the permission mode with which the argument of a command may end.
 MODE = "permission-mode="

@@ -128,7 +128,7 @@ def warn(judged: Judged) -> Wanted:
     for reached in view.budgets.nearly:
         key = budget_key(reached, view.facts, view.now)
         budget = describe(reached, view.facts, view.policy)
-        because = f"{view.policy.budget_warning:.0%} of {budget} are used"
+        because = f"{view.policy.budget_warning:.0%} of {budget} is used"
         yield judged.comment(
             keys.warning(key), "warning", session=view.facts.session, because=because
         )

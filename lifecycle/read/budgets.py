@@ -97,20 +97,20 @@ class _Scope(NamedTuple):
 
     name: str  #: The prefix of its settings `NAME_usd`, `NAME_hours` and `NAME_tokens`.
     spent: Callable[[Facts], Spending]
-    says: str  #: In words, with the amount in place of `%`.
+    says: str  #: Its budgets in words, with `budget` and the amount in place of `%`.
     of_day: bool = False
 
 
-_SESSION = _Scope("session", lambda facts: facts.spent, "the % of this session")
-_ISSUE = _Scope("issue", lambda facts: facts.spent_ever, "the % of this issue")
-_REPOSITORY = _Scope("day", lambda facts: facts.spent_today, "today's % of this repository", True)
+_SESSION = _Scope("session", lambda facts: facts.spent, "this session's %")
+_ISSUE = _Scope("issue", lambda facts: facts.spent_ever, "this issue's %")
+_REPOSITORY = _Scope("day", lambda facts: facts.spent_today, "this repository's daily %", True)
 _PERSON = _Scope(
     "person",
     lambda facts: facts.spent_by_person,
-    "today's % of the person who requested this session",
+    "the daily % of the person who requested this session",
     of_day=True,
 )
-_AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "today's % of this agent", of_day=True)
+_AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "this agent's daily %", of_day=True)
 
 
 def _dollars(scope: _Scope) -> Budget:
@@ -121,7 +121,8 @@ def _dollars(scope: _Scope) -> Budget:
         used = spending(facts)
         return used.cost_usd + used.unpriced * policy.unpriced_usd / 1_000_000
 
-    says, unsaid = scope.says.replace("%", "{limit:.2f} USD"), scope.says.replace("%", "dollars")
+    says = scope.says.replace("%", "budget of {limit:.2f} USD")
+    unsaid = scope.says.replace("%", "dollar budget")
     return Budget(scope.name, f"{scope.name}_usd", spent, says, unsaid, scope.of_day)
 
 
@@ -132,7 +133,7 @@ def _hours(scope: _Scope, name: str) -> Budget:
         name,
         f"{scope.name}_hours",
         lambda facts, _: spending(facts).active_seconds / _HOUR,
-        scope.says.replace("%", "{limit:g} hours of work"),
+        scope.says.replace("%", "budget of {limit:g} hours of work"),
         of_day=scope.of_day,
         dollars=False,
         seconds=_HOUR,
@@ -146,8 +147,8 @@ def _tokens(scope: _Scope, name: str) -> Budget:
         name,
         f"{scope.name}_tokens",
         lambda facts, _: spending(facts).tokens,
-        scope.says.replace("%", "{limit:,.0f} tokens"),
-        scope.says.replace("%", "tokens"),
+        scope.says.replace("%", "budget of {limit:,.0f} tokens"),
+        scope.says.replace("%", "token budget"),
         scope.of_day,
         dollars=False,
     )

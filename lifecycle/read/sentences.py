@@ -83,7 +83,7 @@ def _pending(view: SessionView) -> str:
         return "; ".join(parts)
     if view.pull is not None and not view.pull.checks_complete:
         return "not all checks and reviews could be read from GitHub"
-    return "the age of the last push is unknown"
+    return "checks may still start: the time of the last push is unknown"
 
 
 def _conversations(view: SessionView) -> str:

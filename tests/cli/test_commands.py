@@ -335,7 +335,7 @@ def test_a_merge_is_bound_to_the_current_head(
 def test_budgets_are_shown(mergewright: CommandLine, deployment: Deployment) -> None:
     deployment.has_session()
     for command in ("show", "why"):
-        assert "0.00 of the 5.00 USD of this session" in mergewright(command, "widgets-12").out
+        assert "0.00 of this session's budget of 5.00 USD" in mergewright(command, "widgets-12").out
         (bar, *_) = json.loads(mergewright(command, "widgets-12", "--json").out)["budgets"]
         assert (bar["name"], bar["spent"], bar["limit"]) == ("session", 0, 5)
 

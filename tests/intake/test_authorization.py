@@ -179,7 +179,10 @@ def test_a_start_whose_branch_belongs_to_another_session_is_answered(
     assert conversation.store.sessions.create(other)
     bench.labelled(labels=(), labelings=())
     conversation.command("start")
-    assert "id or branch of widgets-12 is taken" in conversation.comments[0][1]
+    assert (
+        "nother session already has the ID or the branch of widgets-12"
+        in conversation.comments[0][1]
+    )
 
 
 def test_the_first_run_resumes_the_conversation_of_its_start_command(

@@ -230,7 +230,7 @@ BUILDS: dict[str, Scenario] = {
         S.NEEDS_INPUT,
         "ci_pending",
         "Comment:attention",
-        says="waits for more than 2 hours: checks in progress: unit",
+        says="has waited for more than 2 hours: checks in progress: unit",
         differs="bors cancels it; the checks are not ours to cancel",
     ),
     "a retry of what did not fail": Scenario(

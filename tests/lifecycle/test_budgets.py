@@ -22,32 +22,32 @@ TODAY = NOW.date().isoformat()
 SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {}
 _MIDNIGHT = "; the session resumes by itself at midnight UTC"
 for _name, _facts, _whose, _end in (
-    ("session", "spent", "the {} of this session", ""),
-    ("issue", "spent_ever", "the {} of this issue", ""),
-    ("day", "spent_today", "today's {} of this repository", _MIDNIGHT),
+    ("session", "spent", "this session's budget of {}", ""),
+    ("issue", "spent_ever", "this issue's budget of {}", ""),
+    ("day", "spent_today", "this repository's daily budget of {}", _MIDNIGHT),
     (
         "person",
         "spent_by_person",
-        "today's {} of the person who requested this session",
+        "the daily budget of {} of the person who requested this session",
         _MIDNIGHT,
     ),
-    ("agent", "spent_by_agent", "today's {} of this agent", _MIDNIGHT),
+    ("agent", "spent_by_agent", "this agent's daily budget of {}", _MIDNIGHT),
 ):
     _prefix = "" if _name == "session" else f"{_name}-"
     SPENT[_name] = (
         {_facts: Spending(cost_usd=5.0)},
         {f"{_name}_usd": 5.0},
-        f"{_whose.format('5.00 USD')} are used up{_end}",
+        f"{_whose.format('5.00 USD')} is used up{_end}",
     )
     SPENT[f"{_prefix}hours"] = (
         {_facts: Spending(active_seconds=7200.0)},
         {f"{_name}_hours": 2.0},
-        f"{_whose.format('2 hours of work')} are used up{_end}",
+        f"{_whose.format('2 hours of work')} is used up{_end}",
     )
     SPENT[f"{_prefix}tokens"] = (
         {_facts: Spending(tokens=1000)},
         {f"{_name}_tokens": 1000},
-        f"{_whose.format('1,000 tokens')} are used up{_end}",
+        f"{_whose.format('1,000 tokens')} is used up{_end}",
     )
 #: A policy without limits.
 NO_LIMITS = {"session_usd": 0.0, "session_hours": 0.0, "session_tokens": 0, "day_usd": 0.0}
@@ -142,7 +142,7 @@ def test_a_session_without_budget_is_queued_and_requests_no_slot() -> None:
     for slot in (True, False):
         found = decision(replace(session, slot=slot), day_usd=25)
         assert (found.status, found.reason) == (Status.QUEUED, Reason.BUDGET_EXHAUSTED)
-        assert found.because.startswith("today's 25.00 USD")
+        assert found.because.startswith("this repository's daily budget of 25.00 USD")
         assert not found.wants_slot
         assert not found.holds_slot
     assert decision(replace(session, slot=False)).wants_slot
@@ -267,7 +267,7 @@ def test_a_session_resumes_when_its_exhausted_budget_is_raised() -> None:
     assert not life.facts.slot
     assert life.comments() == ["paused"]
     life.person_commands("resume").reads(Status.PAUSED)
-    assert life.answers()[-1].startswith("The session stays paused: the dollars of this session")
+    assert life.answers()[-1].startswith("The session stays paused: this session's dollar budget")
     life.person_commands("budget", "+5").reads(Status.WORKING)
     assert life.received() == ["start", "resume"]
     life.waits(60)

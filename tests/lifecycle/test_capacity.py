@@ -79,6 +79,12 @@ def test_each_cap_makes_the_next_session_wait_with_its_reason(
     assert handed([one("a")], **caps).granted == ("a",)
 
 
+def test_a_user_of_the_command_line_is_named_without_an_at_sign() -> None:
+    waiting, holding = one("a", requester="cli:ann"), one("z", requester="cli:ann")
+    assigned = handed([waiting], [holding], per_person=1)
+    assert assigned.waits["a"].startswith("cli:ann is at the limit of concurrent sessions")
+
+
 def test_a_full_project_does_not_delay_other_projects() -> None:
     waiting = [one("a", 30), one("b", 20, project="gadgets")]
     assigned = handed(waiting, [one("z")], projects={"widgets": 1})

@@ -27,7 +27,10 @@ APPLIED = {
     "restart": "A new run starts as soon as a slot is free.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
-    "merge": "This commit is merged as soon as nothing blocks it.\n- a review is req",
+    "merge": (
+        "The pull request is merged at its current commit as soon as nothing blocks it.\n"
+        "- a review is req"
+    ),
     "update": "The branch is updated from its base at the end of the agent's turn.",
     "agent": "`codex` takes over in a new run as soon as a slot is free.",
     "review": "Queued. The review starts when the agent's turn ends",

@@ -330,7 +330,7 @@ def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
     two = with_pull({"head": HEAD}, commands=())
     two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
     for head in (HEAD, NEXT):
-        assert answer(asking("merge", two, head=head)).startswith("This commit is merged")
+        assert answer(asking("merge", two, head=head)).startswith("The pull request is merged")
     closed = replace(two, pulls=(two.pulls[0], replace(two.pulls[1], state=PullState.CLOSED)))
     assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
 

@@ -55,7 +55,7 @@ ASKS: dict[str, Scenario] = {
         ready(*MERGE_COMMAND),
         S.MERGEABLE,
         does=f"{MERGES} Comment:answer",
-        says="This commit is merged as soon as nothing blocks it.",
+        says="The pull request is merged at its current commit as soon as nothing blocks it.",
         policy=PROPOSE,
     ),
     "never merge": Scenario(
@@ -260,7 +260,7 @@ CHECKS: dict[str, Scenario] = {
         S.NEEDS_INPUT,
         "ci_pending",
         "Comment:attention",
-        says="waits for more than 2 hours: checks in progress: WIP",
+        says="has waited for more than 2 hours: checks in progress: WIP",
         differs="Kodiak skips checks that it is configured not to wait for; people are notified",
     ),
     "a person asks for a merge without the check that runs for ever": Scenario(

@@ -61,7 +61,7 @@ def test_with_auto_merge_off_people_are_asked_to_merge_by_hand() -> None:
     assert comment.topic == "ready_by_hand"
     replies = answers(decision(ready(MERGE_COMMAND), auto_merge=AutoMerge.OFF))
     assert replies["command_refused:comment-merge"].startswith(
-        "The configuration turns merging off"
+        "The configuration keeps the bot from merging"
     )
 
 

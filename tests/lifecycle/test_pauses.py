@@ -57,7 +57,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by a budget": (
         facts(agent=AT_WORK, spent=Spending(cost_usd=5)),
         Reason.BUDGET_EXHAUSTED,
-        "the dollars of this session are used up",
+        "this session's dollar budget is used up",
         "budget:session:5:",
     ),
     "by a usage limit": (

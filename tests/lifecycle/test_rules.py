@@ -273,7 +273,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     ),
     "released": (
         published(pulls=MERGED, pending=frozenset({"release#1"})),
-        "pull request #34 was merged; its runtime and workspace are being released",
+        "pull request #34 was merged; the program is being stopped and the workspace removed",
         (),
     ),
 }

@@ -55,7 +55,7 @@ EXAMPLES = {
         published(commands=(command("stop"),), pending=frozenset({"stop#1"})),
         S.CLEANUP,
         Reason.RELEASING,
-        "stopped by @alice; its runtime and workspace are being released",
+        "stopped by @alice; the program is being stopped and the workspace removed",
     ),
     "merged": Example(
         published(pulls=(pull(state=PullState.MERGED),)),
@@ -100,7 +100,7 @@ EXAMPLES = {
         facts(spent=Spending(cost_usd=7)),
         S.PAUSED,
         Reason.BUDGET_EXHAUSTED,
-        "the dollars of this session are used up",
+        "this session's dollar budget is used up",
     ),
     "queued": Example(
         replace(NEW, waits="all 3 slots are taken"),
@@ -213,7 +213,7 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("ci_pending", "not all checks and reviews could be read from GitHub"): {
         "checks_complete": False
     },
-    Blocker("ci_pending", "the age of the last push is unknown"): {
+    Blocker("ci_pending", "checks may still start: the time of the last push is unknown"): {
         "checks": (),
         "head_since": None,
     },

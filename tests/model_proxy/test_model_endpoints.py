@@ -85,7 +85,7 @@ def test_only_the_exact_token_is_accepted(site: Site) -> None:
 def test_a_session_over_its_budget_is_refused(site: Site) -> None:
     site.starts()
     (loaded,) = site.scenario.store.facts.load([site.id])
-    because = "the dollars of this session are used up"
+    because = "this session's dollar budget is used up"
     over = SessionDecision(status="paused", reason=Reason.BUDGET_EXHAUSTED, because=because, run=1)
     site.scenario.store.decisions.record([(loaded, over)], site.scenario.clock())[0].result()
     refusal = refused(site, site.program.run_limits.endpoint.key, because)

@@ -178,7 +178,9 @@ def test_an_approval_and_a_merge_command_count_for_one_base_branch(world: World)
     pull = issue.pull
     pull.pull.check("unit", status="in_progress", suite="ci")  # It may not merge before the change.
     pull.reviewer_approves().pull.comment("/mergewright merge", by=ALICE)
-    pull.has_comment("This commit is merged as soon as nothing blocks it")
+    pull.has_comment(
+        "The pull request is merged at its current commit as soon as nothing blocks it"
+    )
     pull.pull.change_base("release", by=ALICE)
     pull.ci_passes()
     assert "review_required" in str(issue.becomes("review_pending").blockers)

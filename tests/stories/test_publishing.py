@@ -39,7 +39,11 @@ def test_a_token_and_a_forged_author_are_held_until_a_person_allows_the_commit(
     assert held.reason == "commits_held"
     assert held.branch not in world.repo.heads
     commit = held.work.head
-    for words in ("alice@example.com as its author", "deploy.sh of", "looks like a token or key"):
+    for words in (
+        "somebody else as its author or committer: alice@example.com",
+        "deploy.sh of",
+        "looks like a token or key",
+    ):
         assert words in held.because
     assert token not in "".join(issue.comments_by())
     issue.issue.comment(f"/mergewright allow {commit[:7]}", by=ALICE)

@@ -83,10 +83,10 @@ def test_restart_of_a_session_that_does_not_run_is_refused_with_a_reason(
 def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) -> None:
     issue = world.agent_starts(session_usd=1.0)
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 0.85})}")
-    is_posted(issue, "80% of the dollars of this session are used")
+    is_posted(issue, "80% of this session's dollar budget is used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
     issue.becomes("paused")
-    is_posted(issue, "the dollars of this session are used up")
+    is_posted(issue, "this session's dollar budget is used up")
     issue.issue.comment("/mergewright resume", by=ALICE)
     is_posted(issue, "The session stays paused")
     issue.issue.comment("/mergewright budget +1", by=ALICE)

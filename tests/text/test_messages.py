@@ -53,7 +53,7 @@ def test_people_who_merge_by_hand_learn_why() -> None:
         "Merge it on GitHub: the lock of main does not let the bot push. Once an administrator"
         " allows that, the comment `/mergewright merge` works too."
     )
-    assert messages.ready_behind_by_hand("c" * 40).endswith("Then merge it there.")
+    assert messages.ready_behind_by_hand("c" * 40).endswith("Then merge it on GitHub.")
 
 
 def test_plain_text_is_unchanged() -> None:
