@@ -120,7 +120,7 @@ GITHUB = Resource(
     "GitHub does not answer: check the network, the proxy and GitHub's status page",
     None,
 )
-_ENDS = ". Actions that need it wait and resume by themselves; no attempt is counted."
+_ENDS = ". Actions that failed because of this are repeated by themselves."
 
 
 @dataclass(eq=False)

@@ -16,6 +16,7 @@ from bot.intake.dry_run import Effect, effects, read_webhook
 from bot.intake.inbox import Inbox
 from bot.intake.salvage import UNDECODABLE
 from bot.store import HistoryKind
+from bot.text.deliveries import why_ignored
 from lifecycle.model.text import plain
 
 _MOST = 2_000  #: Characters shown of a value; a message to an agent may contain whole logs.
@@ -52,11 +53,12 @@ def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> N
             slug = settings.github.app_slug
             inbox = Inbox(store, repositories, lambda: None, policies.is_listed, slug)
             found = effects(store, inbox, webhook)
+            ignored = "" if found else inbox.why_ignored(webhook.event, webhook.body)
         except UNDECODABLE as error:
             message = f"{file}: not a payload of the event `{webhook.event}` ({error})"
             raise CliError(message, PROBLEM) from None
     value = {"event": webhook.event, "effects": found}
-    report(value, _effects(webhook.event, found), as_json=as_json)
+    report(value, _effects(webhook.event, found, why_ignored(ignored, "")), as_json=as_json)
 
 
 def _decisions(
@@ -80,9 +82,9 @@ def _decisions(
     return Group(*lines)
 
 
-def _effects(event: str, found: Sequence[Effect]) -> RenderableType:
+def _effects(event: str, found: Sequence[Effect], ignored: str) -> RenderableType:
     if not found:
-        return Text(f"{event} would have no effect: it concerns no configured project or person")
+        return Text(f"{event} would have no effect: {ignored}")
     table = grid()
     for effect in found:
         add(table, effect.session or "no session", effect.what)

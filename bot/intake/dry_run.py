@@ -9,7 +9,7 @@ from bot.intake.authorize import session_on
 from bot.intake.inbox import Inbox
 from bot.intake.salvage import UNDECODABLE
 from bot.store import Delivery, Store
-from bot.text.deliveries import why_ignored
+from bot.text.deliveries import refresh_words, why_ignored
 
 
 class WebhookFile(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
     refreshes, commands = inbox.interpret(webhook.event, webhook.body)
     looks = [
         Effect(
-            f"look again at {refresh.repository} {refresh.subject}",
+            refresh_words(refresh.repository, refresh.subject),
             store.sessions.of_subject(refresh.repository, refresh.subject) or "",
         )
         for refresh in refreshes

@@ -229,7 +229,7 @@ class _IssueComment(_RepositoryEvent, frozen=True):
 
 
 class _IssueDependencies(WebhookEvent, frozen=True):
-    """An issue became blocked by another one, or is no longer."""
+    """An issue became blocked by another one, or is no longer blocked."""
 
     #: The blocked issue's repository, unless `blocked_issue_repo` names another one.
     repository: RepositoryPayload

@@ -153,7 +153,9 @@ class AgentObserver:
         queries = [self._query(run, whole) for run in runs]
         look = self.locations.host.runs.look(queries, machine_time(self.clock))
         if look.failure:
-            self._report("runtime", f"The runtime does not answer: {look.failure}")
+            self._report(
+                "runtime", f"The terminals of the agents (tmux) do not answer: {look.failure}"
+            )
             if not whole:
                 return 0
         elif whole:

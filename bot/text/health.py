@@ -27,7 +27,7 @@ def not_writable() -> str:
 
 def sweep_late(seconds: float) -> str:
     """Return that the states of the agents are out of date."""
-    return f"the agents were last looked at {_words(seconds)} ago; see the server's log"
+    return f"the bot has not checked its agents for {_words(seconds)}; see the server's log"
 
 
 def worker_failing(name: str) -> str:
@@ -44,12 +44,13 @@ def inbox_waits(count: int, seconds: float) -> str:
 def failed_actions(count: int) -> str:
     """Return that actions of open sessions were given up."""
     many = "1 action" if count == 1 else f"{count:,} actions"
-    return f"{many} of open sessions failed for good; the pages of these sessions offer a retry"
+    return f"the bot has given up on {many} of open sessions; their pages offer a retry"
 
 
 def low_limit(account: str, resource: str, remaining: int, limit: int) -> str:
     """Return that a rate limit of GitHub is nearly used up."""
-    return f"{remaining:,} of {limit:,} requests are left of GitHub's limit {resource} ({account})"
+    left = f"{remaining:,} of {limit:,} requests are left"
+    return f"GitHub's rate limit `{resource}` for {account}: {left}"
 
 
 def _words(seconds: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from lifecycle.model import actions as do
 
 _EVENTS: Final[Mapping[str, str]] = {
-    "created": "Issue #{issue} assigned to {agent}: {title}",
+    "created": "Issue #{issue} given to the agent {agent}: {title}",
     "command": "{kind} {text}",
     "observed": "{changes}",
     "slot": "Slot granted",

@@ -46,7 +46,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "frozen": "a person unfreezes it",
     "held": "a person removes what holds the merge",
     "not_settled": "it resolves by itself within a minute or two",
-    "protected": "a person looks at the rule on GitHub",
+    "protected": "a person has to meet or change the rule on GitHub",
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
     "stacked": "the other pull request is merged first",
@@ -54,7 +54,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
 }
 #: Blockers that the agent resolves, unless the session waits for a person.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
-A_PERSON: Final = "a person is needed, see above"
+A_PERSON: Final = "a person is needed: see Next"
 
 NO_PULL: Final = "Mergewright opens it once the agent has committed and finished its turn"
 OPENED: Final = "it is open"

@@ -153,6 +153,6 @@ def cost_filter(
     if not timedelta() <= until - since < timedelta(days=MOST_DAYS):
         raise ClientException(
             f"From {since} to {until} is not a range that can be shown.",
-            extra={"remedy": f"Choose at most {MOST_DAYS} days, with the first one first."},
+            extra={"remedy": f"Choose at most {MOST_DAYS} days, the earlier day first."},
         )
     return CostFilter(first=since, last=until, project=project, agent=agent, person=person)

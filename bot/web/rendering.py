@@ -69,6 +69,7 @@ def templates() -> Callable[..., str]:
         marked=_marked,
         counted=_counted,
         words=page_text.status_words,
+        outcome=page_text.outcome_words,
         short=_short,
         usd=_usd,
         number=_number,

@@ -226,7 +226,7 @@ def test_braces_in_a_value_are_not_placeholders() -> None:
         (
             HistoryKind.CREATED,
             {"issue": 12, "agent": "ada", "title": "x"},
-            "Issue #12 assigned to ada: x",
+            "Issue #12 given to the agent ada: x",
         ),
         (HistoryKind.OBSERVED, {"changes": ["agent ready", "head abc"]}, "agent ready; head abc"),
         (HistoryKind.COMMAND, {"kind": "stop", "text": "", "key": "k"}, "stop"),

@@ -31,7 +31,7 @@ def test_an_agent_has_a_page_with_its_ledger_and_its_sessions(site: Site) -> Non
     assert '<a class="title" href="/agents/ada">' in site.seen("/agents").text
     page = words(site, "/agents/ada")
     for said in (
-        *("Sessions 3, 1 errored, 1 merged", "1 open session", "Tokens 3,000"),
+        *("Sessions 3, 1 failed, 1 merged", "1 open session", "Tokens 3,000"),
         *("100% merged without repairs", "Cost $4.50 , $4.50 for each merge"),
         "Part &lt;3&gt; widgets-3",
     ):
@@ -44,6 +44,8 @@ def test_success_is_drawn_and_listed_by_week(site: Site) -> None:
     site.end(works(site, 1), Status.MERGED)
     site.end(works(site, 2), Status.ERRORED)
     site.end(works(site, 3), Status.KILLED)
+    for path in ("/agents", "/agents/ada"):
+        assert "1 stopped" in words(site, path).partition("Ended sessions")[0], path
     page = site.seen("/agents/ada").text
     bars = re.findall(r'<rect class="(\w+)" [^>]*><title>(.*?)</title>', page)
     assert [tone for tone, _ in bars] == ["good", "bad", "calm"]

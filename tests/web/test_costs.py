@@ -104,7 +104,10 @@ def test_what_deleted_sessions_cost_stays(site: Site) -> None:
     assert site.store.expiry.delete_session(name, NOW + timedelta(days=1))
     page = site.seen("/costs").text
     assert [row[:2] for row in rows(page, "By person")] == [["rob", "$1.50"]]
-    assert rows(page, "By session")[0][:2] == ["widgets-1 deleted after its retention", "$1.50"]
+    assert rows(page, "By session")[0][:2] == [
+        "widgets-1 deleted when its retention time ended",
+        "$1.50",
+    ]
     assert f"/sessions/{name}" not in page
 
 

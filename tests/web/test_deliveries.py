@@ -86,7 +86,7 @@ def test_a_delivery_names_its_session_what_it_caused_and_what_happened_next(site
         words = shown(site, path)
         assert "Look again at issue #1 of acme/widgets. widgets-1" in words
         assert "@mara commands stop on #1. widgets-1" in words
-    assert "What happened next" in shown(site, "/deliveries/d-1")
+    assert "What its sessions did then" in shown(site, "/deliveries/d-1")
     detail = site.seen("/api/v1/deliveries/d-1").json()
     assert detail["delivery"]["outcomes"] == [
         {"text": "look again at issue #1 of acme/widgets", "session": session},
@@ -119,7 +119,7 @@ def test_a_dry_run_shows_what_a_delivery_would_cause_and_changes_nothing(site: S
     session = site.session(1)
     arrives(site, "d-1", "issue_comment", comment("@mergewright stop"), processed=False)
     words = shown(site, "/deliveries/d-1?dry=true")
-    assert "Look again at acme/widgets issue:1. widgets-1" in words
+    assert "Look again at issue #1 of acme/widgets. widgets-1" in words
     assert "@mara asks: stop. widgets-1" in words
     assert site.store.commands.new() == []
     assert [one.id for one in site.store.deliveries.waiting()] == ["d-1"]

@@ -36,7 +36,7 @@ def test_whether_the_bot_is_healthy_is_one_click_from_the_board(site: Site) -> N
         ),
         (
             Health(scheduler=True, sweep_age=180.0, sweep_late=True),
-            "The agents were last looked at 3 minutes ago",
+            "The bot has not checked its agents for 3 minutes",
         ),
     ],
     ids=["scheduler", "standby", "sweep"],
@@ -78,7 +78,7 @@ def test_backlogs_have_their_size_and_their_age(site: Site) -> None:
     assert session
     page = words(site)
     assert "1 delivery waits to be processed, the oldest for 3 minutes." in page
-    assert "1 action of open sessions failed for good" in page
+    assert "The bot has given up on 1 action of open sessions" in page
     assert re.search(r"Deliveries to process 1 \d{4}-", page)
     assert re.search(r"Failed actions of open sessions 1 \d{4}-", page)
     state = site.seen("/api/v1/health").json()["state"]
@@ -97,7 +97,7 @@ def test_workers_and_rate_limits_of_this_process_are_shown(site: Site) -> None:
     assert re.search(r"outbox failing never 1 1 \d+ ms", page)
     assert "The last run of the worker outbox failed" in page
     assert "acme core: 120 of 5,000 left" in page
-    assert "120 of 5,000 requests are left of GitHub" in page
+    assert "rate limit core for acme: 120 of 5,000 requests are left" in page
     process = site.seen("/api/v1/health").json()["process"]
     assert [(one["name"], one["failing"]) for one in process["workers"]] == [
         ("outbox", True),
