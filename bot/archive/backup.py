@@ -60,8 +60,8 @@ def restore(file: Path, paths: Paths) -> None:
     """
     if paths.database.exists():
         raise NotRestored(
-            f"{paths.database} exists: stop the bot and move it away with the files beside it that"
-            " begin with its name, or name another folder as server.data"
+            f"{paths.database} exists: stop the bot and move this file and those named"
+            f" {paths.database.name}-... away, or name another folder as server.data"
         )
     paths.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = paths.database.with_name(f"{paths.database.name}.restored")

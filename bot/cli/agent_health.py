@@ -155,8 +155,8 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
         warnings.append("its version is unknown: the program did not print it in time")
     if kind.version and version and version != kind.version:
         warnings.append(
-            f"version {version} is installed, {kind.version} is expected: install that one or"
-            f" change `version` of [agent-types.{case.type}]"
+            f"version {version} is installed, {kind.version} is expected: install"
+            f" {kind.version} or change `version` of [agent-types.{case.type}]"
         )
     # The key's variable instead of its value, so that a missing key is reported only once.
     problems = list(program.check(os.environ, Endpoint(url=endpoint.url, key=variable)))
@@ -237,7 +237,7 @@ def smoke_test(installed: Installation, case: AgentCase, patience: float) -> Smo
     )
     text = agent.summary if succeeded else agent.question or agent.error
     if agent.activity not in _OVER:
-        waited = f"no answer within {patience:g} seconds"
+        waited = f"nothing within {patience:g} seconds"
         over = waited if seconds >= patience else "the model's API refuses the key"
         text = f"{over}: {agent.evidence or 'no output'}"
     remedy = _remedy(installed, case, error) if error and not succeeded else ""

@@ -28,6 +28,6 @@ def restore(config: Path | None, file: Path) -> str:
     except (backup.NotRestored, StoreFailure) as failure:
         raise CliError(str(failure), PROBLEM) from None
     return (
-        f"Restored to {paths.data}. Start it with `mergewright serve`; the bot that wrote the"
-        " backup must not run any more."
+        f"Restored to {paths.data}. Start the bot with `mergewright serve`; the bot that wrote"
+        " the backup must not run any more."
     )

@@ -279,7 +279,7 @@ def isolation(installed: Installation) -> CheckResult:
     for kind in sorted(kinds):
         if lacking := ISOLATIONS[kind].unlimited(limits_of(settings)):
             return warn(
-                f"{', '.join(sorted(kinds))}; not limited per run by {kind}: {lacking}",
+                f"{', '.join(sorted(kinds))}; {kind} cannot limit these for a whole run: {lacking}",
                 _LIMITING if kind == "bubblewrap" else _LIMITING_CONTAINERS,
             )
     return ok(", ".join(sorted(kinds)))

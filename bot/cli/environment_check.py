@@ -152,7 +152,7 @@ def _tried(
         # If nothing failed, the host or tool is optional, such as for telemetry.
         yield name, result if failed else warn(result.says, result.remedy)
     if failed and not any(found.values()):
-        yield "missing", warn("nothing known", f"look around with `mergewright sandbox {project}`")
+        yield "cause", warn("unknown", f"look around with `mergewright sandbox {project}`")
 
 
 def _sandbox(settings: Settings, spec: StartSpec) -> str:
@@ -228,7 +228,8 @@ def _memory(settings: Settings, end: SandboxEnd, output: OutputScan) -> CheckRes
         return fail(f"a program got no more memory; the limit is {limit} MB", remedy)
     if output.no_space:
         return fail(
-            "no space left: temporary folders are in memory, with half of its limit", remedy
+            "no space left: temporary folders are in memory and may fill half of the memory limit",
+            remedy,
         )
     return None
 

@@ -35,7 +35,8 @@ def health(config: Config = None, server: Server = "", as_json: Json = False) ->
 def deliveries(
     config: Config = None,
     every: Annotated[
-        bool, typer.Option("--all", help="List the last ones, with what followed from each.")
+        bool,
+        typer.Option("--all", help="List the last deliveries of every state, with what followed."),
     ] = False,
     retry: Annotated[
         bool, typer.Option("--retry", help="Process them again, for example after an upgrade.")

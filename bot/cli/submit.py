@@ -107,7 +107,7 @@ def set_frozen(
             set_state = store.freezes.add if frozen else store.freezes.remove
             changed = set_state(scope, _actor())
             freezes = store.freezes.all()
-    what, state = project or "everything", "frozen" if frozen else "not frozen"
+    what, state = project or "everything", "frozen" if frozen else "unfrozen"
     now = Text(f"{what} is {'now' if changed else 'already'} {state}")
     others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
     if not changed and not frozen and not as_json:

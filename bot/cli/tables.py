@@ -14,12 +14,12 @@ from bot.show.health import HealthReport
 from bot.show.session_summary import summarize
 from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
 from bot.system.clock import utc_now
-from bot.text.page_text import sentence
+from bot.text.page_text import outcome_words, sentence
 from config.settings import AgentSettings, ModelPrice
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
 
-_USAGE_COLUMNS = ("INPUT", "OUTPUT", "REASON", "CACHED", "WRITTEN", "COST", "UNPRICED", "HOURS")
+_USAGE_COLUMNS = ("INPUT", "OUTPUT", "THINKING", "CACHED", "CACHE-WR", "COST", "UNPRICED", "HOURS")
 
 
 def queue(entries: Sequence[QueuedSession]) -> RenderableType:
@@ -58,7 +58,7 @@ def health(report: HealthReport) -> RenderableType:
     rows = screens.grid()
     for name, one in (
         ("deliveries", state.inbox),
-        ("refreshes", state.refreshes),
+        ("to read again", state.refreshes),
         *((f"{name} actions", each) for name, each in state.outbox.items()),
     ):
         add(rows, name, f"{one.rows:,}{f', oldest {age(one.since)}' if one.since else ''}")
@@ -66,7 +66,7 @@ def health(report: HealthReport) -> RenderableType:
     add(rows, "slots", f"{state.slots_used} of {state.slots} in use")
     add(rows, "leader", report.leader or "none: no bot is running")
     if process is not None and process.sweep_age_seconds is not None:
-        add(rows, "sweep", f"{duration(process.sweep_age_seconds)} ago")
+        add(rows, "agents checked", f"{duration(process.sweep_age_seconds)} ago")
     for limit in process.rate_limits if process else ():
         left = f"{limit.remaining:,} of {limit.limit:,} left"
         add(rows, "GitHub", f"{limit.account} {limit.resource}: {left}")
@@ -114,11 +114,12 @@ def agent(
     """Return the screen of one agent's record and sessions; `identity` None: not configured."""
     rows = screens.grid()
     outcomes = ", ".join(
-        f"{count} {outcome.replace('_', ' ')}" for outcome, count in one.outcomes.items()
+        f"{count} {outcome_words(outcome)}" for outcome, count in one.outcomes.items()
     )
     add(rows, "types", ", ".join(identity.types) if identity else "not in the configuration")
     add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
-    add(rows, "first pass", f"{_first_pass(one)} merged without repairs or review rounds")
+    alone = f"{_first_pass(one)} merged without repairs or review rounds"
+    add(rows, "first pass", "nothing merged yet" if one.first_pass_rate is None else alone)
     add(rows, "repairs", f"{one.repairs}; {one.review_rounds} review rounds")
     add(rows, "cost", _cost(one))
     add(rows, "tokens", f"{one.tokens:,} in {one.active_seconds / 3600:.1f} active hours")

@@ -90,7 +90,7 @@ def test_a_backup_of_a_store_that_is_written_to_is_one_state_of_it(
 
 def test_an_existing_database_is_not_replaced(file: Path, paths: Paths) -> None:
     before = paths.database.read_bytes()
-    with pytest.raises(NotRestored, match=r"mergewright\.db exists: stop the bot and move it"):
+    with pytest.raises(NotRestored, match=r"mergewright\.db exists: stop the bot and move this"):
         restore(file, paths)
     assert paths.database.read_bytes() == before
 

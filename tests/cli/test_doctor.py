@@ -277,7 +277,7 @@ def test_limits_that_cannot_be_set_are_named_with_who_sets_them(
     monkeypatch.setattr(isolation, "unavailable", lambda *_: "")
     monkeypatch.setattr(isolation, "unlimited", lambda *_: "cpu")
     found = lines()["isolation"]
-    assert f"not limited per run by {kind}: cpu -> {remedy}" in found
+    assert f"{kind} cannot limit these for a whole run: cpu -> {remedy}" in found
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(

@@ -103,7 +103,7 @@ def test_after_a_failed_set_up_the_tests_are_not_run(sandboxed: SandboxedProject
     code, lines = check(sandboxed)
     assert (code, lines["set-up"].says) == (1, "exit code 3\nbroken")
     assert lines["tests"] == ("warn", "not run, because the set-up failed", "")
-    assert lines["missing"].remedy == "look around with `mergewright sandbox widgets`"
+    assert lines["cause"].remedy == "look around with `mergewright sandbox widgets`"
 
 
 def test_what_cannot_be_tried_is_a_failure(sandboxed: SandboxedProject) -> None:

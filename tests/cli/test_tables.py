@@ -97,10 +97,11 @@ def test_agents_without_sessions_are_listed_too(
     one = lines(mergewright("agents", "show", "ada").out)
     assert "prompt Be kind." in one
     assert "sessions 1, 1 live; none ended" in one
+    assert "first pass nothing merged yet" in one
     assert any(line.startswith("widgets-2 ") for line in one)
     old = lines(mergewright("agents", "show", "old").out)
     assert "types not in the configuration" in old
-    assert "sessions 1, 0 live; 1 killed" in old
+    assert "sessions 1, 0 live; 1 stopped" in old
     output = json.loads(mergewright("agents", "show", "old", "--json").out)
     assert output["outcomes"] == {"killed": 1}
 
