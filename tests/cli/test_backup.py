@@ -15,7 +15,7 @@ def test_a_backup_is_restored_into_an_empty_data_folder(
     assert f"Restore it with `mergewright restore {file}`" in written.out
     refused = mergewright("restore", file)
     assert refused.code == 1
-    assert "stop the bot and move it away" in refused.err
+    assert "stop the bot and move this file" in refused.err
     shutil.rmtree(deployment.paths.data)
     restored = mergewright("restore", file)
     assert restored.code == 0, restored.err

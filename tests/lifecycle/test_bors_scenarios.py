@@ -63,7 +63,10 @@ def two(*commands: Any) -> Facts:
 
 APPROVALS: dict[str, Scenario] = {
     "a reviewer approves": Scenario(
-        ready(ASKED), S.MERGEABLE, does=f"{MERGES} Comment:answer", says="is merged as soon as"
+        ready(ASKED),
+        S.MERGEABLE,
+        does=f"{MERGES} Comment:answer",
+        says="at its current commit as soon as",
     ),
     "a reviewer approves twice": Scenario(
         ready(ASKED, AGAIN), S.MERGEABLE, does=f"{MERGES} Comment:answer Comment:answer"

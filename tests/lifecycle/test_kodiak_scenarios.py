@@ -231,14 +231,14 @@ CHECKS: dict[str, Scenario] = {
     "a required check was cancelled": Scenario(
         ready(checks=(check(CheckState.CANCELLED, required=True, run_id=7),)),
         S.APPROVED,
-        "ci_failing",
+        "ci_held",
         "Rerun",
         differs="Kodiak counts it as failed; it is run once more, then people are notified",
     ),
     "a required check waits for a person": Scenario(
         ready(checks=(check(CheckState.ACTION_REQUIRED, required=True),)),
         S.NEEDS_INPUT,
-        "ci_failing",
+        "ci_held",
         "Comment:attention",
         says="wait for a person: unit",
     ),
