@@ -35,11 +35,13 @@ _Project = Annotated[
     str, PathParameter(description="The name of a project.", examples=[Example(value="widgets")])
 ]
 _Person = Annotated[str, QueryParameter(description="The login of the requester.")]
-_DAY: Final = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"
+_DAY: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _First = Annotated[
-    str, QueryParameter(name="from", pattern=_DAY, description="The first day (UTC).")
+    str | None, QueryParameter(name="from", pattern=_DAY, description="The first day (UTC).")
 ]
-_Last = Annotated[str, QueryParameter(name="to", pattern=_DAY, description="The last day (UTC).")]
+_Last = Annotated[
+    str | None, QueryParameter(name="to", pattern=_DAY, description="The last day (UTC).")
+]
 _Agent = Annotated[
     str, PathParameter(description="The name of an agent.", examples=[Example(value="ada")])
 ]
@@ -98,8 +100,8 @@ def list_usage(
     project: FromQuery[str] = "",
     agent: FromQuery[str] = "",
     person: _Person = "",
-    first: _First = "",
-    last: _Last = "",
+    first: _First = None,
+    last: _Last = None,
 ) -> list[UsageTotal]:
     """Sum up model usage and cost.
 
@@ -109,8 +111,8 @@ def list_usage(
         repository=views.project(project).repository if project else "",
         agent=agent,
         person=person,
-        first=first,
-        last=last,
+        first=first or "",
+        last=last or "",
         repositories=views.reach.repositories(),
     )
     return views.store.usage.totals(by, session, among)
