@@ -81,7 +81,7 @@ from bot.store.sign_ins import (
 )
 from bot.store.slots import AgentEnd, AgentsTable, SlotsTable
 from bot.store.statistics import Backlog, StatisticsTable
-from bot.store.usage import USAGE_GROUPS, UsageFilter, UsageRow, UsageTable
+from bot.store.usage import USAGE_GROUPS, UsageFilter, UsageRow, UsageTable, UsageTotal
 from bot.store.values import (
     ACCESS,
     AgentRecord,
@@ -110,7 +110,6 @@ from bot.store.values import (
     Session,
     SessionDecision,
     SessionEvent,
-    UsageTotal,
 )
 
 

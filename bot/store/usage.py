@@ -16,7 +16,6 @@ from msgspec.structs import asdict, replace
 from bot.store.database import StoreTable
 from bot.store.history import wake, wake_siblings
 from bot.store.rows import Row, RowDecoder, columns, encoded
-from bot.store.values import UsageTotal
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
@@ -111,6 +110,21 @@ class UsageFilter(Struct, frozen=True, kw_only=True):
     last: str = ""  #: The last one.
     #: The repositories to choose from; None: all, and those of former projects.
     repositories: tuple[str, ...] | None = None
+
+
+class UsageTotal(Struct, frozen=True, kw_only=True):
+    """The usage of one group: a session, run, agent, issue, repository, person or day."""
+
+    name: str  #: The group's name.
+    sessions: int
+    input: int  #: In tokens, as are the next five.
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    unpriced: int  #: Tokens (not `cache_read`) without a known price; `cost_usd` excludes them.
+    cost_usd: float
+    active_seconds: float  #: The time in which the agent was active, in turns that have ended.
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):

@@ -178,21 +178,6 @@ class QueuedSession(Struct, frozen=True, kw_only=True):
     awaited: bool  #: Whether a person's command requested the run.
 
 
-class UsageTotal(Struct, frozen=True, kw_only=True):
-    """The usage of one group: a session, run, agent, issue, repository, person or day."""
-
-    name: str  #: The group's name.
-    sessions: int
-    input: int  #: In tokens, as are the next five.
-    output: int
-    cache_read: int
-    cache_write: int
-    reasoning: int
-    unpriced: int  #: Tokens (not `cache_read`) without a known price; `cost_usd` excludes them.
-    cost_usd: float
-    active_seconds: float  #: The time in which the agent was active, in turns that have ended.
-
-
 class AgentRecord(Struct, frozen=True, kw_only=True):
     """The record of one agent over all its sessions."""
 
