@@ -9,11 +9,12 @@ from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, Retry
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted
 from bot.github.merging import MergeTarget
-from bot.github.write_access import WriteAccess, is_local
+from bot.github.write_access import WriteAccess
 from bot.store import RefreshesTable, Session
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from bot.text.merge_messages import merge_message, merge_title, trailers
+from lifecycle.model.accounts import is_local
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.policy import MergeMethod
 from runtimes.workspaces.mirror import Commit

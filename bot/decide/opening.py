@@ -19,7 +19,8 @@ from config.settings import ProjectSettings
 from lifecycle.judge.commands import mode_fault
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
-from lifecycle.model.facts import Candidate, Command, Issue, Labelled, Reopened, Requested
+from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested
+from lifecycle.model.facts import Command, Issue
 from lifecycle.model.names import PERMISSION_MODES
 from lifecycle.react.notices import replies
 

@@ -18,11 +18,6 @@ _CACHED = timedelta(seconds=60)
 _CACHE_SIZE = 10_000
 
 
-def is_local(actor: str) -> bool:
-    """Whether a command came from the CLI (`cli:ann`), a page or the API: no login has a colon."""
-    return ":" in actor
-
-
 class WriteAccess:
     """Reads and caches permissions. A failed read raises `GitHubFailure`, and never grants."""
 

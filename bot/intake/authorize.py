@@ -6,12 +6,13 @@ from datetime import datetime
 
 from bot.github.errors import GitHubFailure
 from bot.github.rate_limits import Backoff
-from bot.github.write_access import WriteAccess, is_local
+from bot.github.write_access import WriteAccess
 from bot.intake.local_commands import head_at
 from bot.store import NewCommand, Outsider, RefreshRequest, Store
 from bot.system.clock import Clock
 from bot.system.log import log_fields
 from bot.system.tracing import hand_on, span
+from lifecycle.model.accounts import is_local
 from lifecycle.model.actions import Action
 from lifecycle.model.roles import Role
 from lifecycle.react.notices import replies

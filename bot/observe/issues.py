@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure
 from bot.github.snapshots import IssueSnapshot
-from bot.github.write_access import WriteAccess, is_local
+from bot.github.write_access import WriteAccess
 from bot.observe.discussions import Discussions
 from bot.observe.pulls import PullObserver
 from bot.observe.refresh_budget import Numbered, RefreshBudget
@@ -28,7 +28,9 @@ from bot.system.tracing import hand_on
 from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
-from lifecycle.model.facts import Candidate, Issue, Labelled, Requested, Trigger
+from lifecycle.model.accounts import is_local
+from lifecycle.model.candidates import Candidate, Labelled, Requested, Trigger
+from lifecycle.model.facts import Issue
 from lifecycle.model.names import agent_of, mode_of
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.tracing import hand_on
 from config.settings import ProjectSettings
 from lifecycle.model import keys
-from lifecycle.model.facts import Candidate
+from lifecycle.model.candidates import Candidate
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
 from lifecycle.model.status import Merge, PullState

@@ -7,7 +7,8 @@ from bot.github.snapshots import IssueSnapshot, Labeling
 from bot.github.write_access import WriteAccess
 from bot.store import Session
 from config.settings import ProjectSettings
-from lifecycle.model.facts import Candidate, Frozen, Reopened
+from lifecycle.model.candidates import Candidate, Reopened
+from lifecycle.model.facts import Frozen
 from lifecycle.model.names import FREEZES
 
 

@@ -1,4 +1,4 @@
-"""Logins of bots on GitHub: a login is that of a bot if it ends with `[bot]`."""
+"""Who acts: logins of people and bots on GitHub, and visitors of this server."""
 
 from typing import Final
 
@@ -10,6 +10,11 @@ _ALIASES: Final = {
     "copilot-pull-request-reviewer": "copilot",
     "copilot-swe-agent": "copilot",
 }
+
+
+def is_local(actor: str) -> bool:
+    """Whether a command came from the CLI (`cli:ann`), a page or the API: no login has a colon."""
+    return ":" in actor
 
 
 def bot_login(login: str) -> str:
