@@ -136,10 +136,9 @@ class Merger:
         If it raises `Conflicted`, the pull request may have changed and is refreshed; the exception
         is passed on, and `bot.act.dispatch` orders a retry.
         """
-        refreshes = (
-            refresh(session, f"pull:{number}"),
-            refresh(session, f"issue:{session.issue.number}"),
-        )
+        issue = session.issue.number
+        subjects = (f"pull:{number}", *([f"issue:{issue}"] if issue else ()))
+        refreshes = tuple(refresh(session, subject) for subject in subjects)
         try:
             return Completed(result=land(), refreshes=refreshes)
         except Conflicted:

@@ -153,7 +153,10 @@ class Publishing:
             f"{owner}{session.branch}",
             base,
             messages.pull_title(
-                project.pull_title, issue.number, issue.title, [title] if title else subjects
+                project.pull_title,
+                session.id.removeprefix(f"{session.project}-"),
+                issue.title,
+                [title] if title else subjects,
             ),
             messages.pull_body(
                 issue.number,

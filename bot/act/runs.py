@@ -292,12 +292,16 @@ def _removed(
 
 
 def values_of(session: Session, base_branch: str) -> dict[str, str]:
-    """Return the values that every message to a session's agent may use, by name."""
+    """Return the values that every message to a session's agent may use, by name.
+
+    `work` is `issue`, or `task` where there is none; `number` is empty then.
+    """
     return {
+        "work": "issue" if session.issue.number else "task",
         "repository": session.repository,
         "branch": session.branch,
         "base_branch": base_branch,
-        "number": str(session.issue.number),
+        "number": str(session.issue.number or ""),
         "title": session.issue.title,
         "body": session.issue.body,
     }

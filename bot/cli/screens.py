@@ -109,7 +109,10 @@ def session(
     issue, agent = session.issue, session.agent
     named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
     rows = grid()
-    add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
+    if issue.number:
+        add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
+    else:
+        add(rows, "prompt", issue.title)
     add(rows, "project", f"{session.project} ({session.repository})")
     add(rows, "requester", session.requester or "unknown")
     add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run)}")
@@ -156,7 +159,11 @@ def explanation(
     """Return the screen of a session's facts, the resulting status and the next actions."""
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     rows = grid()
-    add(rows, "issue", f"#{facts.issue.number}, {'open' if facts.issue.open else 'closed'}")
+    issue = facts.issue
+    if issue.number:
+        add(rows, "issue", f"#{issue.number}, {'open' if issue.open else 'closed'}")
+    else:
+        add(rows, "prompt", issue.title)
     add(rows, "agent", _agent(facts.agent, facts.run))
     if facts.waits:
         add(rows, "queue", facts.waits)

@@ -28,7 +28,7 @@ from lifecycle.judge.reasons import Priority
 from lifecycle.judge.signals import Stage
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment, MergeRemote, Start
-from lifecycle.model.facts import Facts
+from lifecycle.model.facts import Facts, subject_number
 from lifecycle.model.policy import Mode, Policy
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class Reconciler:
                 return
             comment = Comment(
                 key=keys.notice(keys.stuck(session, now)),
-                number=known.issue.number,
+                number=subject_number(known.issue, known.pulls),
                 topic="attention",
                 values={
                     "session": session,

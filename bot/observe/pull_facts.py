@@ -103,7 +103,7 @@ class PullFacts:
             found += [
                 Outsider(
                     repository=session.repository,
-                    issue=session.issue.number,
+                    issue=session.issue.number or pull.number,
                     login=login,
                     number=pull.number,
                 )

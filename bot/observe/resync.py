@@ -42,7 +42,8 @@ class Resync:
             wanted.setdefault(repository, set()).add(("issue", number))
         for one in live:
             pulls = (("pull", number) for number in one.pulls)
-            wanted.setdefault(one.repository, set()).update([("issue", one.number), *pulls])
+            issues = [("issue", one.number)] if one.number else []
+            wanted.setdefault(one.repository, set()).update([*issues, *pulls])
         budget.retain_only((name, number) for name, all_ in wanted.items() for _, number in all_)
         for repository, subjects in wanted.items():
             if not budget.has_spare(repository):

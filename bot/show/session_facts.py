@@ -16,13 +16,14 @@ from lifecycle.judge.rules import rule_for
 _MOST_CHARACTERS = 50_000
 #: The groups of facts, each with its fields.
 _GROUPS: Final = (
-    ("Issue", ("issue", "requester")),
+    ("Issue", ("origin", "issue", "requester")),
     ("Agent", ("agent_type", "agent_name", "run", "agent")),
     ("Workspace", ("branch", "work")),
     ("Pull requests", ("pulls",)),
     ("Commands", ("commands",)),
     ("Actions", ("done", "pending", "sent", "failures")),
     ("Queue and outcome", ("slot", "waits", "start_due", "ended", "restored_at")),
+    ("Budget", ("budget_usd",)),
     ("Spending", ("spent", "spent_ever", "spent_today", "spent_by_person", "spent_by_agent")),
 )
 

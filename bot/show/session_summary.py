@@ -65,7 +65,8 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     project: str
     repository: str
     title: str
-    issue: int
+    origin: Annotated[str, Meta(description="What it was opened for: `issue` or `prompt`.")]
+    issue: Annotated[int, Meta(description="Its number; 0: the session has no issue.")]
     issue_url: str
     pulls: tuple[PullSummary, ...]
     status: str
@@ -118,7 +119,8 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
         id=session.id,
         project=session.project,
         repository=session.repository,
-        title=page_text.line(session.issue.title) or f"Issue {session.issue.number}",
+        title=page_text.line(session.issue.title) or session.id,
+        origin=session.origin,
         issue=session.issue.number,
         issue_url=page_text.link(session.issue.url),
         pulls=tuple(map(summarize_pull, session.pulls)),

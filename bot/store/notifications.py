@@ -65,7 +65,7 @@ class WaitingSession(Struct, frozen=True, kw_only=True):
     session: str
     project: str
     repository: str
-    number: int  #: The number of its issue.
+    number: int  #: The number of its issue; 0: it has none.
     title: str
     status: str
     reason: str

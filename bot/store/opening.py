@@ -153,9 +153,10 @@ def _prepare_writer(connection: sqlite3.Connection, path: Path, refuse_new: str)
             f" {mode!r}): put it on a local disk"
         )
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+    connection.execute("PRAGMA foreign_keys = OFF")  # A migration may replace a table.
     _migrate(connection, path, refuse_new)
+    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _prepare_second_writer(connection: sqlite3.Connection, path: Path) -> None:

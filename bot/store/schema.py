@@ -12,7 +12,15 @@ IGNORE` in `repositories`.
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
-from bot.store.schema_additions import DELIVERY_OUTCOMES, NOTIFICATIONS, PEOPLE, PERSONS
+from bot.store.schema_additions import (
+    DELIVERY_OUTCOMES,
+    LEDGER,
+    NOTIFICATIONS,
+    ORIGINS,
+    PEOPLE,
+    PERSONS,
+    rebuild_sessions,
+)
 
 #: The versions of the schema. Never change a released version: add a new one below.
 migrations = Migrations("mergewright")
@@ -321,42 +329,6 @@ _STATEMENTS = (
 )
 
 
-_LEDGER = (
-    # The usage of deleted sessions, by agent and day. created: when the session was created.
-    """CREATE TABLE ledger (
-        session TEXT NOT NULL,
-        agent TEXT NOT NULL,
-        day TEXT NOT NULL,
-        repository TEXT NOT NULL,
-        number INTEGER NOT NULL,
-        requester TEXT NOT NULL,
-        created REAL NOT NULL,
-        cost_usd REAL NOT NULL,
-        active_seconds REAL NOT NULL,
-        input INTEGER NOT NULL,
-        output INTEGER NOT NULL,
-        cache_read INTEGER NOT NULL,
-        cache_write INTEGER NOT NULL,
-        reasoning INTEGER NOT NULL,
-        unpriced INTEGER NOT NULL,
-        PRIMARY KEY (session, agent, day)
-    ) STRICT, WITHOUT ROWID""",
-    # All usage, of deleted sessions too. run: `SESSION_rRUN`; of a deleted session, only its id.
-    """CREATE VIEW all_usage AS
-        SELECT session, session || '_r' || usage.run AS run, usage.agent, day, usage.repository,
-            number, usage.run AS run_number, created, cost_usd, active_seconds, input, output,
-            cache_read, cache_write, reasoning, unpriced
-        FROM usage JOIN sessions ON sessions.id = session
-        UNION ALL SELECT session, session, agent, day, repository, number, 0, created, cost_usd,
-            active_seconds, input, output, cache_read, cache_write, reasoning, unpriced
-        FROM ledger""",
-    "CREATE INDEX commands_refused ON commands (at) WHERE state = 'refused'",
-    # For counts, which then read no large columns.
-    "CREATE INDEX sessions_status ON sessions (project, status)",
-    "CREATE INDEX outbox_failed ON outbox (session) WHERE state = 'failed'",
-)
-
-
 @migrations()
 def version_1(db: Database) -> None:
     """Create all tables."""
@@ -367,7 +339,7 @@ def version_1(db: Database) -> None:
 @migrations()
 def version_2(db: Database) -> None:
     """Add the ledger, which keeps the cost of deleted sessions."""
-    for statement in _LEDGER:
+    for statement in LEDGER:
         db.execute(statement)
 
 
@@ -396,4 +368,12 @@ def version_5(db: Database) -> None:
 def version_6(db: Database) -> None:
     """Sign people in."""
     for statement in PEOPLE:
+        db.execute(statement)
+
+
+@migrations()
+def version_7(db: Database) -> None:
+    """Let sessions have no issue, and issues several sessions."""
+    rebuild_sessions(db)
+    for statement in ORIGINS:
         db.execute(statement)

@@ -1,5 +1,41 @@
-"""The statements of the schema's versions 3 and later, which `bot.store.schema` executes."""
+"""The statements of the schema's versions 2 and later, which `bot.store.schema` executes."""
 
+from sqlite_utils import Database
+
+LEDGER = (
+    # The usage of deleted sessions, by agent and day. created: when the session was created.
+    """CREATE TABLE ledger (
+        session TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        day TEXT NOT NULL,
+        repository TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        requester TEXT NOT NULL,
+        created REAL NOT NULL,
+        cost_usd REAL NOT NULL,
+        active_seconds REAL NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        reasoning INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (session, agent, day)
+    ) STRICT, WITHOUT ROWID""",
+    # All usage, of deleted sessions too. run: `SESSION_rRUN`; of a deleted session, only its id.
+    """CREATE VIEW all_usage AS
+        SELECT session, session || '_r' || usage.run AS run, usage.agent, day, usage.repository,
+            number, usage.run AS run_number, created, cost_usd, active_seconds, input, output,
+            cache_read, cache_write, reasoning, unpriced
+        FROM usage JOIN sessions ON sessions.id = session
+        UNION ALL SELECT session, session, agent, day, repository, number, 0, created, cost_usd,
+            active_seconds, input, output, cache_read, cache_write, reasoning, unpriced
+        FROM ledger""",
+    "CREATE INDEX commands_refused ON commands (at) WHERE state = 'refused'",
+    # For counts, which then read no large columns.
+    "CREATE INDEX sessions_status ON sessions (project, status)",
+    "CREATE INDEX outbox_failed ON outbox (session) WHERE state = 'failed'",
+)
 NOTIFICATIONS = (
     "ALTER TABLE sessions ADD COLUMN cause TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX sessions_cause ON sessions (cause) WHERE cause <> ''",
@@ -76,3 +112,47 @@ PEOPLE = (
         used REAL
     ) STRICT""",
 )
+ORIGINS = (
+    "CREATE INDEX sessions_issue ON sessions (repository, number)",
+    # spawn: what a start command gave for a new session, with the session's id.
+    "ALTER TABLE commands ADD COLUMN spawn TEXT",
+    # addressee: the session that a command names.
+    "ALTER TABLE commands ADD COLUMN addressee TEXT NOT NULL DEFAULT ''",
+    """CREATE UNIQUE INDEX commands_spawn ON commands (spawn ->> 'session')
+        WHERE spawn IS NOT NULL""",
+)
+
+
+def rebuild_sessions(db: Database) -> None:
+    """Let an issue have several sessions, and a session none: its number is then 0.
+
+    A constraint is removed by making its table again, while foreign keys are not enforced:
+    https://www.sqlite.org/lang_altertable.html#otheralter. The rows wait in memory meanwhile, so
+    that the new table takes the pages of the old one.
+
+    `origin` is what a session was opened for, `budget_usd` what it was given at its start, or 0.
+    """
+    columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(sessions)"))
+    schema = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+    views = db.execute(f"{schema} AND type = 'view'").fetchall()
+    (table,) = db.execute(f"{schema} AND type = 'table' AND name = 'sessions'").fetchall()
+    indexes = db.execute(f"{schema} AND type = 'index' AND tbl_name = 'sessions'").fetchall()
+    for view in views:
+        db.execute(f"DROP VIEW {view[1]}")
+    db.execute(f"CREATE TEMP TABLE kept AS SELECT {columns} FROM sessions ORDER BY rowid")
+    db.execute("DROP TABLE sessions")
+    # New columns come before the large ones; see `bot.store.schema`.
+    db.execute(
+        table[2]
+        .replace("        UNIQUE (repository, number),\n", "")
+        .replace(
+            "        priority INTEGER",
+            """        origin TEXT NOT NULL DEFAULT 'issue',
+        budget_usd REAL NOT NULL DEFAULT 0,
+        priority INTEGER""",
+        )
+    )
+    db.execute(f"INSERT INTO sessions ({columns}) SELECT {columns} FROM temp.kept ORDER BY rowid")
+    db.execute("DROP TABLE temp.kept")
+    for _, _, sql in (*indexes, *views):
+        db.execute(sql)

@@ -16,17 +16,19 @@ from bot.store.values import HistoryKind, LiveSession, NewSession, ResourceOwner
 from lifecycle.model.facts import Agent, Command, Work
 
 _SETTLE_START = """UPDATE commands SET state = 'refused', refusal = 'a session was opened'
-    WHERE key = ? AND state = 'authorized'"""
+    WHERE key = ? AND state IN ('new', 'authorized')"""
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
-        agent_type, agent_name, permission_mode, priority, since, due, wants_slot, wanted_since,
-        agent, work, issue)
+        agent_type, agent_name, permission_mode, origin, budget_usd, priority, since, due,
+        wants_slot, wanted_since, agent, work, issue)
     VALUES (:id, :project, :repository, :number, :branch, :created, :requester, :agent_type,
-        :agent_name, :permission_mode, :priority, :created, :created, 1, :created, :agent, :work,
-        :issue)
+        :agent_name, :permission_mode, :origin, :budget_usd, :priority, :created, :created,
+        1, :created, :agent, :work, :issue)
     ON CONFLICT DO NOTHING"""
 GRANTED_COMMANDS = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""
-BY_ISSUE = "SELECT id FROM sessions WHERE repository = ? AND number = ?"
+#: The newest one that has not ended comes first.
+BY_ISSUE = """SELECT id FROM sessions WHERE repository = ? AND number = ?
+    ORDER BY ended IS NOT NULL, created DESC, rowid DESC"""
 BY_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
 BY_BRANCH = "SELECT id FROM sessions WHERE repository = ? AND branch = ?"
 BY_SHA = """SELECT session AS id FROM session_pulls WHERE repository = ?1 AND head = ?2
@@ -40,7 +42,8 @@ OF_SUBJECTS = """WITH wanted AS (SELECT value ->> 0 AS repository, value ->> 1 A
         (SELECT session FROM session_pulls AS p
             WHERE p.repository = wanted.repository AND p.number = wanted.number) AS by_pull,
         (SELECT id FROM sessions AS s
-            WHERE s.repository = wanted.repository AND s.number = wanted.number) AS by_issue,
+            WHERE s.repository = wanted.repository AND s.number = wanted.number
+            ORDER BY ended IS NOT NULL, created DESC, rowid DESC LIMIT 1) AS by_issue,
         (SELECT id FROM sessions AS s
             WHERE s.repository = wanted.repository AND s.branch = wanted.name) AS by_branch,
         coalesce((SELECT session FROM session_pulls AS p
@@ -52,7 +55,8 @@ OF_SUBJECTS = """WITH wanted AS (SELECT value ->> 0 AS repository, value ->> 1 A
             WHEN 'sha' THEN by_sha WHEN 'number' THEN coalesce(by_pull, by_issue)
             WHEN 'pull' THEN by_pull WHEN 'other' THEN by_pull END AS session
     FROM found"""
-BLOCKED_BY = """SELECT number FROM sessions WHERE repository = ? AND ended IS NULL AND run = 0
+BLOCKED_BY = """SELECT DISTINCT number FROM sessions
+    WHERE repository = ? AND ended IS NULL AND run = 0
     AND EXISTS (SELECT 1 FROM json_each(issue, '$.blocked_by') WHERE value = ?)"""
 BRANCHES_ONTO = """SELECT DISTINCT branch FROM sessions, json_each(sessions.pulls) AS pull
     WHERE repository = ? AND ended IS NULL
@@ -74,7 +78,8 @@ LIVE_ROWS = """SELECT id, project, repository, number, branch, agent_type, run, 
         coalesce(json_array_length(issue, '$.blocked_by'), 0) AS blocked
     FROM sessions WHERE id IN (SELECT value FROM json_each(?))"""
 _OWNER = """id, project, branch, agent_type, run, ended, id IN (SELECT id FROM live) AS live,
-        coalesce(issue ->> 'open', 1) AND coalesce(issue ->> 'labelled', 1) AS requested
+        number > 0 AND coalesce(issue ->> 'open', 1) AND coalesce(issue ->> 'labelled', 1)
+            AS requested
     FROM sessions"""
 OWNERS = f"SELECT {_OWNER} ORDER BY id"
 OWNER = f"SELECT {_OWNER} WHERE id = ?"
@@ -100,8 +105,8 @@ class SessionsTable(StoreTable):
     def create(self, new: NewSession, command: str = "") -> bool:
         """Create a session that is due at once, and close the start command with key `command`.
 
-        Returns False, with nothing written, if its id, issue or branch already has a session. An
-        empty `command` closes none.
+        Returns False, with nothing written, if its id or branch already has a session. An empty
+        `command` closes none.
         """
         values = {
             **columns(new),
@@ -115,6 +120,8 @@ class SessionsTable(StoreTable):
             if not connection.execute(_CREATE, values).rowcount:
                 return []
             add_history(connection, new.id, HistoryKind.CREATED, new.requester, data, new.created)
+            metadata = [(new.id, key, value) for key, value in new.metadata.items()]
+            connection.executemany(_SET_METADATA, metadata)
             connection.execute(_SETTLE_START, (command,))
             return [new.id]
 
@@ -161,7 +168,8 @@ class SessionsTable(StoreTable):
         """Return the id of the session that a subject (see `RefreshRequest`) concerns; None: none.
 
         The session works on this issue or branch, the pull request belongs to it, or its pull
-        request or workspace is at this commit.
+        request or workspace is at this commit. Of several on one issue, it is the newest one that
+        has not ended, or else the newest.
         """
         kind, _, name = subject.partition(":")
         row = self._first(BY_SUBJECT[kind], (repository, name)) if kind in BY_SUBJECT else None

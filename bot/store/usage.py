@@ -65,7 +65,10 @@ USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("session", "min(created) DESC"),
     "run": ("run", "min(created) DESC, run_number"),
     "agent": ("agent", "1"),
-    "issue": ("repository || '#' || number", "min(created) DESC"),
+    "issue": (
+        "CASE number WHEN 0 THEN session ELSE repository || '#' || number END",
+        "min(created) DESC",
+    ),
     "repository": ("repository", "1"),
     "person": ("requester", "1"),
     "day": ("day", "1 DESC"),

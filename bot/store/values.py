@@ -13,7 +13,7 @@ from lifecycle.model.actions import Action
 from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Sent, Spending, Work
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Activity, Blocker, Status
+from lifecycle.model.status import Activity, Blocker, Origin, Status
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class NewCommand(Command, frozen=True, kw_only=True):
     """A command of a person before it is authorized and belongs to a session."""
 
     repository: str
-    number: int  #: The issue or pull request that it concerns.
+    number: int  #: The issue or pull request that it concerns; 0: neither.
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
 
 
@@ -101,7 +101,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
     run: int
     ended: Ended | None
     live: bool
-    requested: bool  #: Whether its issue is open and asks for an agent, as last read.
+    requested: bool  #: Whether it has an issue that is open and asks for an agent, as last read.
 
     @property
     def ended_at(self) -> datetime | None:
@@ -122,9 +122,11 @@ class CreatedSession(Struct, frozen=True, kw_only=True):
     created: datetime
     issue: Issue
     branch: str
+    origin: Origin = Origin.ISSUE
     requester: str = ""
     agent_type: str = ""
     agent_name: str = ""  #: The name of the assigned agent.
+    budget_usd: float = 0.0  #: 0: the project's.
     priority: int = 0  #: How many steps ahead it is in the queue for slots.
 
 
@@ -133,6 +135,7 @@ class NewSession(CreatedSession, frozen=True, kw_only=True):
 
     native_id: str = ""  #: The conversation that its first run continues; empty for a new one.
     permission_mode: str = ""  #: Empty: that of its agent type.
+    metadata: Mapping[str, str] = {}
 
 
 class Session(CreatedSession, frozen=True, kw_only=True):

@@ -70,4 +70,6 @@ def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str
         values["scope"] = data["scope"].replace(":", " ") or "everything"
     if "keys" in data:
         values["keys"] = ", ".join(data["keys"])
+    if kind == "created" and not values["issue"]:
+        return "Prompt given to the agent {agent}: {title}".format_map(values)
     return _EVENTS[kind].format_map(values).rstrip(": ")

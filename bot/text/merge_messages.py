@@ -17,16 +17,17 @@ _TRAILER = re.compile(
 )
 _NAMES: Final = {"co-authored-by": "Co-authored-by", "signed-off-by": "Signed-off-by"}
 #: The bot's own lines at the start of a description, and hidden comments.
-_OWN_LINES = re.compile(r"\ACloses #\d+\s+Written by the agent [^\n]*\n*")
+_OWN_LINES = re.compile(r"\A(?:Closes #\d+\s+)?Written by the agent [^\n]*\n*")
 _HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def merge_title(template: str, title: str, number: int, issue: int) -> str:
     """Return the first line of a merge commit's message, of at most 256 characters.
 
-    The template may use `{title}`, `{number}` (of the pull request) and `{issue}`.
+    The template may use `{title}`, `{number}` (of the pull request) and `{issue}`, which is empty
+    where there is none.
     """
-    values = {"title": one_line(title), "number": str(number), "issue": str(issue)}
+    values = {"title": one_line(title), "number": str(number), "issue": str(issue or "")}
     return cut(one_line(_filled(template, values)), _TITLE_LIMIT)
 
 
@@ -49,12 +50,13 @@ def merge_message(
     values = {
         "title": one_line(title),
         "number": str(number),
-        "issue": str(issue),
+        "issue": str(issue or ""),
         "commits": "\n".join(f"* {one_line(subject)}" for subject in subjects),
         "body": neutralize(cut(described, _BODY_LIMIT)).strip(),
     }
     text = cut(_filled(template, values).strip(), _BODY_LIMIT)
-    return "\n\n".join(filter(None, (text, f"Closes #{issue}", "\n".join(trailers))))
+    closes = f"Closes #{issue}" if issue else ""
+    return "\n\n".join(filter(None, (text, closes, "\n".join(trailers))))
 
 
 def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str, ...]:

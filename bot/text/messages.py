@@ -217,20 +217,21 @@ def _sentence(text: str) -> str:
     return sentence(without_markup(one_line(text)))
 
 
-def pull_title(template: str, number: int, issue_title: str, subjects: list[str]) -> str:
+def pull_title(template: str, number: str, issue_title: str, subjects: list[str]) -> str:
     """Return a pull request's title: the only commit's subject, or else the issue's title.
 
-    `template` may use this text as `{title}`, and the issue's `{number}`.
+    `template` may use this text as `{title}`, and the issue's `{number}`. Without an issue, the
+    number is the end of the session's id, such as `p3`.
     """
     title = subjects[0] if len(subjects) == 1 and subjects[0] else issue_title
     title = one_line(title) or f"Changes for issue {number}"
-    return cut(template.replace("{number}", str(number)).replace("{title}", title), _TITLE_LIMIT)
+    return cut(template.replace("{number}", number).replace("{title}", title), _TITLE_LIMIT)
 
 
 def pull_body(
     issue: int, agent: str, requester: str, summary: str, subjects: list[str], template: str = ""
 ) -> str:
-    """Return a pull request's description.
+    """Return a pull request's description; the issue 0 is none.
 
     Our own lines come first, because a code fence or HTML comment that the agent left open hides
     everything below it. `template` is the repository's pull request template: it comes last, unless
@@ -241,16 +242,20 @@ def pull_body(
     text = neutralize(cut(summary, _BODY_LIMIT)).strip() or "\n".join(
         f"- {one_line(subject)}" for subject in subjects
     )
-    ours = f"Closes #{issue}\n\nWritten by the agent `{agent}`{by}."
+    closes = f"Closes #{issue}" if issue else ""
+    ours = f"Written by the agent `{agent}`{by}."
     headings = {line.strip() for line in template.splitlines() if line.startswith("#")}
     filled = headings and headings <= {line.strip() for line in text.splitlines()}
     form = "" if filled else cut(template, _BODY_LIMIT).strip()
-    return "\n\n".join(filter(None, (ours, cut(text, _BODY_LIMIT), form)))
+    return "\n\n".join(filter(None, (closes, ours, cut(text, _BODY_LIMIT), form)))
 
 
 def closes_others(message: str, issue: int) -> bool:
-    """Whether a commit message on the default branch would close other issues than `issue`."""
-    others = re.sub(rf"(?<![\w/])#{issue}\b", "x", message)
+    """Whether a commit message on the default branch would close other issues than `issue`.
+
+    The issue 0 is none.
+    """
+    others = re.sub(rf"(?<![\w/])#{issue}\b", "x", message) if issue else message
     # A bracket alone is no link yet: `Fix [parser]` closes nothing.
     return has_closing_keyword(others.replace("[", ""))
 

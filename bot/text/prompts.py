@@ -16,7 +16,7 @@ from lifecycle.model.actions import Prompt
 _MARKDOWN = ("body", "template", "text")
 #: The names of values that every prompt may use, and those that prompts about an issue may use.
 _ANY = ("mark", "fence", "items")
-_SESSION = (*_ANY, "repository", "branch", "base_branch", "number", "title", "body")
+_SESSION = (*_ANY, "repository", "branch", "base_branch", "work", "number", "title", "body")
 _BEGINNING = ("summary", "progress", "template")
 _BEGINS = (*_SESSION, *_BEGINNING)
 #: All prompts with the names they may use.

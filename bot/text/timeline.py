@@ -165,8 +165,11 @@ def _passes(checks: list[CheckChange]) -> str:
     return "passes" if len(checks) == 1 else "pass"
 
 
-def created_line(issue: object, actor: str) -> Line:
-    """Return the first sentence of a session; an empty `actor` is not named."""
+def created_line(issue: int, actor: str) -> Line:
+    """Return the first sentence of a session; the issue 0 is none, an empty `actor` not named."""
+    if not issue:
+        by = f" by {person(actor)}" if actor else ""
+        return Line(f"A session was opened for a prompt{by}", "busy")
     who = f" for @{actor}" if actor else ""
     return Line(f"A session was opened for issue #{issue}{who}", "busy")
 

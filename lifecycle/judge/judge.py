@@ -226,7 +226,10 @@ class Judged(Struct, frozen=True):
         return replace(self, status=ended.status, reason=ended.reason, because=ended.because)
 
     def comment(self, key: Key, topic: str, **values: str) -> Comment:
-        """Return a comment on the pull request, or on the issue while there is none."""
+        """Return a comment on the pull request, or on the issue while there is none.
+
+        Where there is neither, its number is 0: it is only shown on the page.
+        """
         one = self.view.pull or self.view.facts.issue
         return Comment(key=key, number=one.number, topic=topic, values=values)
 

@@ -1,6 +1,6 @@
 """Everything known about a session at one instant: a decision's input besides policy and time."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec import Struct, field
@@ -11,6 +11,7 @@ from lifecycle.model.status import (
     CheckState,
     Merge,
     Mover,
+    Origin,
     Probe,
     PullState,
     Reason,
@@ -42,9 +43,12 @@ class Remark(Struct, frozen=True, kw_only=True):
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """The issue a session works on; title and body as they were at the trigger."""
+    """The issue a session works on; title and body as they were at the trigger.
 
-    number: int
+    Of a session that has none, title and body are those of its prompt, and all else is the default.
+    """
+
+    number: int  #: 0: there is no issue.
     title: str
     body: str = ""
     url: str = ""
@@ -315,6 +319,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     project: str
     created: datetime
     issue: Issue
+    origin: Origin = Origin.ISSUE
     requester: str = ""
     agent_type: str = ""
     branch: str = ""
@@ -325,6 +330,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     agent_name: str = ""  #: The name of its agent: one in `agents`, or an agent type's.
     agents: tuple[str, ...] = ()  #: The names that commands may use: agents and agent types.
     permission_mode: str = ""  #: Given when it was created; empty: that of its agent type.
+    budget_usd: float = 0.0  #: Given when it was created; 0: `Policy.session_usd`.
     #: The permission modes that commands may give it, by the names in `agents`.
     allowed_modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spent: Spending = Spending()  #: By all its runs since it was last restored.
@@ -347,3 +353,16 @@ class Facts(Struct, frozen=True, kw_only=True):
     ended: Ended | None = None
     #: By status, how many sessions of its project ended; empty unless it was the last to end.
     finished: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def subject_number(self) -> int:
+        """The number where people are notified; 0: there is no such place.
+
+        It is that of the issue, or else of the first pull request.
+        """
+        return subject_number(self.issue, self.pulls)
+
+
+def subject_number(issue: Issue, pulls: Iterable[Pull]) -> int:
+    """As `Facts.subject_number`."""
+    return issue.number or min((pull.number for pull in pulls), default=0)

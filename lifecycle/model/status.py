@@ -35,6 +35,13 @@ TERMINAL = frozenset(
 )
 
 
+class Origin(StrEnum):
+    """What a session was opened for."""
+
+    ISSUE = "issue"
+    PROMPT = "prompt"  #: A free text, at the command line, on the page or in the API.
+
+
 class Activity(StrEnum):
     """What the agent itself is doing, independent of the session's status."""
 

@@ -135,7 +135,7 @@ def warn(judged: Judged) -> Wanted:
 
 
 def add_attention_label(judged: Judged) -> Wanted:
-    """Add the attention label to the issue, because the session needs people."""
+    """Add the attention label to the issue, or else to the pull request, if people are needed."""
     return _attention_label(judged, on=True)
 
 
@@ -146,8 +146,8 @@ def remove_attention_label(judged: Judged) -> Wanted:
 
 def _attention_label(judged: Judged, *, on: bool) -> Wanted:
     # The key counts changes of the label, because the same cause may add it several times.
-    changes, number = judged.view.history.attention_labels, judged.view.facts.issue.number
-    if on is (changes % 2 == 0):
+    changes, number = judged.view.history.attention_labels, judged.view.facts.subject_number
+    if number and on is (changes % 2 == 0):
         yield do.Label(key=keys.attention_label(changes), number=number, name=CALLS_PEOPLE, on=on)
 
 
@@ -156,7 +156,7 @@ def post_outcome(judged: Judged) -> Wanted:
     shown = judged.as_shown()
     yield do.Comment(
         key=keys.outcome(shown.status, shown.reason, shown.view.facts.run),
-        number=shown.view.facts.issue.number,
+        number=shown.view.facts.subject_number,
         topic="ended",
         values={**_explained(shown), "status": shown.status.value},
     )
@@ -169,7 +169,7 @@ def post_summary(judged: Judged) -> Wanted:
         counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))
         yield do.Comment(
             key=keys.summary(facts.ended.at),
-            number=facts.issue.number,
+            number=facts.subject_number,
             topic="summary",
             values={"project": facts.project, "counts": ", ".join(counts)},
         )

@@ -176,8 +176,9 @@ def tidy(judged: Judged) -> Wanted:
         key = keys.delete_branch(view.facts.branch)
         base = pull.base_branch
         yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head, base=base)
-    if policy.close_issue and view.facts.issue.open:
-        yield do.CloseIssue(key=keys.close_issue(), number=view.facts.issue.number)
+    issue = view.facts.issue
+    if policy.close_issue and issue.number and issue.open:
+        yield do.CloseIssue(key=keys.close_issue(), number=issue.number)
 
 
 def make_ready(judged: Judged) -> Wanted:

@@ -1,4 +1,4 @@
-"""Keeps a status comment on the issue and on each pull request up to date.
+"""Keeps a status comment on the issue, if there is one, and on each pull request up to date.
 
 GitHub notifies nobody of an edit, so `lifecycle.react.notices` posts what people have to know.
 """
@@ -25,10 +25,12 @@ _CLEANUP, _CLOSED = Status.CLEANUP, PullState.CLOSED
 
 
 def report(judged: Judged) -> Wanted:
-    """Report the session's status on its issue, in a comment and by policy as a label."""
+    """Report the session's status on its issue, if any, in a comment and by policy as a label."""
     if judged.status is _CLEANUP:
         judged = judged.as_shown()
     view, number = judged.view, judged.view.facts.issue.number
+    if not number:
+        return
     begins = judged.status in _BEGINNING and not view.history.edits(keys.report(number))
     if begins and (wait := view.wait(view.facts.created, _BEGINS_SECONDS)):
         yield wait  # A status that changes in a moment would be shown for a minute.

@@ -67,8 +67,9 @@ def raised(command: Command) -> float:
 
 
 def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
-    """Return the limit of a budget, including raises by command; 0: no limit."""
-    limit = row.limit(policy)
+    """Return the limit of a budget for a session, including raises by command; 0: no limit."""
+    usd = facts.budget_usd or policy.session_usd
+    limit = usd if row is BUDGETS[0] else row.limit(policy)
     if not limit or not facts.commands:
         return limit
     since = start_of_day(now) if row.of_day else facts.created
@@ -78,7 +79,6 @@ def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
     dollars = sum(raised(command) for command in raises)
     if row.dollars:
         return limit + dollars
-    usd = policy.session_usd
     return limit * (1 + (dollars / usd if usd else len(raises)))
 
 
@@ -186,8 +186,9 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
     """
     part = policy.budget_warning
     limits: Sequence[tuple[Budget, float]] = _limits(policy)
-    if facts.commands:
-        limits = [(row, limit_of(row, facts, policy, now)) for row, _ in limits]
+    if facts.commands or facts.budget_usd:
+        own = [(row, limit_of(row, facts, policy, now)) for row in BUDGETS]
+        limits = [(row, limit) for row, limit in own if limit]
     state = UNREACHED
     for row, limit in limits:
         spent, warned_from = row.spent(facts, policy), limit * part

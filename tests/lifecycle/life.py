@@ -46,7 +46,7 @@ class Life:
     Every step changes facts and reconciles until no action is left.
     """
 
-    def __init__(self, **policy: Any) -> None:
+    def __init__(self, *, issue: int = 12, **policy: Any) -> None:
         self.policy = Policy(**policy)
         self.now = NOW
         #: Actions carried out, in order: `(key, action)`.
@@ -57,8 +57,9 @@ class Life:
         self.went: list[str] = []
         self.failing: set[str] = set()  #: Prefixes of the keys of actions that fail.
         self.failure_reason = Reason.ACTION_FAILED  #: Their failure.
+        subject = Issue(number=issue, title="x")
         self.facts: Facts = facts(
-            run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=Issue(number=12, title="x")
+            run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=subject
         )
         self.facts = replace(self.facts, done={})
         self.slots = True  #: Whether a slot is free.

@@ -10,8 +10,8 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.actions import Stop
 from lifecycle.model.facts import Agent, Command, Ended, Issue, Pull, Work
 from lifecycle.model.key import parse
-from lifecycle.model.status import Activity, Reason, Status
-from tests.store.conftest import Scenario
+from lifecycle.model.status import Activity, Origin, Reason, Status
+from tests.store.conftest import Clock, Scenario
 
 REPOSITORY = "acme/widgets"
 
@@ -37,8 +37,8 @@ def test_a_new_session_is_queued_and_due_at_once(scenario: Scenario, store: Stor
     assert store.sessions.due(scenario.now) == [name]
 
 
-@pytest.mark.parametrize("same", ["id", "issue", "branch"])
-def test_an_id_an_issue_and_a_branch_have_one_session_each(
+@pytest.mark.parametrize("same", ["id", "branch"])
+def test_an_id_and_a_branch_have_one_session_each(
     scenario: Scenario, store: Store, same: str
 ) -> None:
     scenario.session(12)
@@ -228,3 +228,37 @@ def test_only_changed_live_sessions_are_read_again(scenario: Scenario, store: St
     assert [live.id for live in store.sessions.live()] == [second], (
         "what cannot be read is not kept"
     )
+
+
+def test_of_several_sessions_of_an_issue_the_newest_open_one_is_found(
+    scenario: Scenario, store: Store, clock: Clock
+) -> None:
+    first = scenario.session(12)
+    clock.passes(60)
+    for name, branch in (("widgets-12b", "b"), ("widgets-12c", "c")):
+        new = msgspec.structs.replace(scenario.new_session(12), id=name, branch=branch)
+        assert store.sessions.create(new)
+    assert store.sessions.of_subject(REPOSITORY, "issue:12") == "widgets-12c"
+    over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=clock())
+    for name in ("widgets-12c", "widgets-12b"):
+        scenario.decides(name, status="killed", ended=over)
+        found = store.sessions.of_subject(REPOSITORY, "issue:12")
+        assert found == ("widgets-12b" if name == "widgets-12c" else first)
+
+
+def test_a_session_keeps_what_was_given_for_it(scenario: Scenario, store: Store) -> None:
+    new = msgspec.structs.replace(
+        scenario.new_session(0),
+        id="widgets-p1",
+        origin=Origin.PROMPT,
+        budget_usd=2.5,
+        metadata={"team": "core"},
+    )
+    assert store.sessions.create(new)
+    session, facts = store.sessions.get("widgets-p1"), store.facts.get("widgets-p1")
+    assert session is not None
+    assert (session.origin, session.budget_usd, session.metadata) == ("prompt", 2.5, new.metadata)
+    assert (facts.origin, facts.budget_usd, facts.issue.number) == (Origin.PROMPT, 2.5, 0)
+    owner = store.sessions.owner("widgets-p1")
+    assert owner is not None
+    assert not owner.requested, "no label can ask for it again"

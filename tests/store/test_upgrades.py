@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlite_utils import Database
 
-from bot.store import Store, StoreUnusable
+from bot.store import Store, StoreFailure, StoreUnusable
 from bot.store.schema import migrations
 from tests.store.conftest import Clock, Scenario
 
@@ -29,6 +29,25 @@ def older(path: Path) -> Path:
     return path
 
 
+def parts(path: Path) -> dict[str, str]:
+    """The SQL of the indexes of sessions and of the views, by name."""
+    with closing(sqlite3.connect(path)) as connection:
+        return dict(
+            connection.execute(
+                """SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL
+                    AND (type = 'view' OR type = 'index' AND tbl_name = 'sessions')"""
+            )
+        )
+
+
+def session_in(path: Path) -> dict[str, object]:
+    """The only session: its columns with their values."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        (row,) = connection.execute("SELECT * FROM sessions")
+        return dict(row)
+
+
 def program_of_version_1(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have this process know version 1 of the schema alone."""
     monkeypatch.setattr(migrations, "_migrations", migrations._migrations[:1])
@@ -38,7 +57,8 @@ def test_an_upgrade_keeps_all_data_and_a_copy_of_before(older: Path) -> None:
     with pytest.raises(StoreUnusable, match=r"older schema.*start `mergewright serve` once"):
         Store.reading(older)
     with closing(Store(older)) as store:
-        assert [session.id for session in store.sessions.all()] == ["widgets-12"]
+        (session,) = store.sessions.all()
+        assert (session.id, session.origin, session.budget_usd) == ("widgets-12", "issue", 0)
         assert store.usage.totals("session") == []
     copy = older.with_name("mergewright.db.version_1")
     assert copy.stat().st_mode & 0o777 == 0o600
@@ -67,4 +87,33 @@ def test_an_older_program_names_the_copy_and_can_use_it(
         assert f"put {older}.version_1 in its place" in str(no.value)
     older.with_name("mergewright.db.version_1").replace(older)
     with closing(Store(older)) as store:
-        assert [session.id for session in store.sessions.all()] == ["widgets-12"]
+        assert store.sessions.live_ids() == ["widgets-12"]
+
+
+def test_an_upgrade_keeps_what_refers_to_a_session(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as connection, connection:
+        connection.execute("INSERT INTO metadata VALUES ('widgets-12', 'team', 'core')")
+    with closing(Store(older)) as store:
+        (session,) = store.sessions.all()
+        assert session.metadata == {"team": "core"}
+    with closing(sqlite3.connect(older)) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_an_upgrade_keeps_what_earlier_ones_added_to_sessions(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as connection:
+        migrations.apply(Database(connection, execute_plugins=False), stop_before="version_7")
+        connection.execute("UPDATE sessions SET cause = 'question 1'")
+        connection.commit()
+    before, made = session_in(older), parts(older)
+    Store(older).close()
+    assert session_in(older) == {**before, "origin": "issue", "budget_usd": 0.0}
+    assert before["cause"] == "question 1"
+    assert {name: sql for name, sql in parts(older).items() if name in made} == made
+    assert {"sessions_cause", "sessions_status", "live", "all_usage"} <= made.keys()
+
+
+def test_an_upgraded_database_still_enforces_references(older: Path) -> None:
+    with closing(Store(older)) as store, pytest.raises(StoreFailure, match="no session 'gone-1'"):
+        store.metadata.set("gone-1", {"team": "core"}, "cli:ann")

@@ -83,7 +83,7 @@ def test_mentions_commands_and_skip_instructions_are_neutralized(text: str, brok
 
 def test_control_characters_are_removed() -> None:
     assert (
-        messages.pull_title("{title}", 12, "Add \x1b[31mred\x1b[0m\nwidgets\u202e", [])
+        messages.pull_title("{title}", "12", "Add \x1b[31mred\x1b[0m\nwidgets\u202e", [])
         == "Add red widgets"
     )
 
@@ -180,9 +180,10 @@ def test_unclosed_markup_of_the_agent_cannot_hide_our_lines() -> None:
 
 def test_a_title_follows_the_projects_template() -> None:
     assert (
-        messages.pull_title("fix(#{number}): {title}", 12, "It breaks", []) == "fix(#12): It breaks"
+        messages.pull_title("fix(#{number}): {title}", "12", "It breaks", [])
+        == "fix(#12): It breaks"
     )
-    assert messages.pull_title("{title}", 12, "It breaks", ["Mend {number}"]) == "Mend {number}"
+    assert messages.pull_title("{title}", "12", "It breaks", ["Mend {number}"]) == "Mend {number}"
 
 
 def test_a_request_from_the_command_line_names_no_login() -> None:
@@ -203,8 +204,8 @@ def test_the_pull_request_template_is_added_unless_it_is_filled_in() -> None:
 
 def test_no_text_exceeds_githubs_limits() -> None:
     long = "x" * 100_000
-    assert len(messages.pull_title("{title}", 12, long, [])) <= 200
-    assert len(messages.pull_title("x" * 100 + "{title}", 12, long, [])) == 256
+    assert len(messages.pull_title("{title}", "12", long, [])) <= 200
+    assert len(messages.pull_title("x" * 100 + "{title}", "12", long, [])) == 256
     assert len(messages.pull_body(12, "claude", "alice", long, [])) < 65_536
     assert len(messages.pull_body(12, "claude", "alice", "", [long] * 250)) < 65_536
     comment = {"session": "s", "because": long, "remedy": "", "priority": "action"}

@@ -12,6 +12,7 @@ VALUES = {
     "repository": "acme/widgets",
     "branch": "b",
     "base_branch": "main",
+    "work": "issue",
     "number": "12",
     "summary": "/home/for-people/pull_request.md",
     "progress": "/home/for-people/progress.md",
@@ -192,3 +193,13 @@ def test_a_project_has_prompts_of_its_own_over_the_servers(tmp_path: Path) -> No
 def test_a_missing_directory_of_prompts_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="nowhere: cannot read prompts"):
         Prompts(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["start", "resume", "take_over", "self_review", "review"])
+def test_the_prompts_of_a_session_without_an_issue_name_none(name: str) -> None:
+    values = {**VALUES, "work": "task", "number": "", "title": "Add a flag", "body": "Called -v."}
+    prompt = Prompt(name=name, values={"base": "b1", "head": "h1", "pull": "34"})
+    rendered = Prompts().render(prompt, values, "mw-1")
+    assert "Add a flag\n\nCalled -v." in rendered
+    assert "issue" not in rendered
+    assert "#\n" not in rendered
