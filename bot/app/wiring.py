@@ -213,7 +213,9 @@ class Wiring:
             github.read.is_me,
             self.issue_observer.triggers,
         )
-        self.authorizer = CommandAuthorizer(store, self.people, clock, policies.is_silenced)
+        self.authorizer = CommandAuthorizer(
+            store, self.people, clock, policies.is_silenced, self.opening.open_prompt
+        )
         self.comment_poller = CommentPoller(github, self.inbox, self.projects, clock)
         self.redelivery = Redelivery(store.deliveries, store.cursors, github, clock)
 

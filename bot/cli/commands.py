@@ -95,6 +95,64 @@ def start(
 
 
 @app.command()
+def spawn(
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="A name in [projects].")],
+    issue: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Issue to work on.")
+    ] = None,
+    prompt: Annotated[str, typer.Option(metavar="TEXT", help="What to do, without an issue.")] = "",
+    prompt_file: Annotated[
+        typer.FileText | None,
+        typer.Option(encoding="utf-8", metavar="FILE", help="The same, from a file; - for stdin."),
+    ] = None,
+    another: Annotated[
+        bool, typer.Option("--another", help="Open one more session if the issue has one.")
+    ] = False,
+    agent: Annotated[
+        str, typer.Option(metavar="NAME", help="Agent [default: the project's].")
+    ] = "",
+    agent_type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="Agent type, or one of the agent's.")
+    ] = "",
+    permission_mode: Annotated[
+        str, typer.Option(metavar="MODE", help="auto, confirm or reject.")
+    ] = "",
+    branch: Annotated[
+        str, typer.Option(metavar="NAME", help="New branch [default: by the project's pattern].")
+    ] = "",
+    budget: Annotated[
+        float, typer.Option(min=0, metavar="USD", help="Dollars [default: the project's budget].")
+    ] = 0.0,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A note on the session; may be repeated."),
+    ] = None,
+    config: Config = None,
+    server: Server = "",
+    no_wait: NoWait = False,
+    as_json: Json = False,
+) -> None:
+    """Open a session for an issue or a prompt."""
+    from bot.cli import spawn as spawning
+    from bot.intake.spawning import SpawnRequest
+
+    if sum(map(bool, (issue, prompt, prompt_file))) != 1:
+        raise CliError("give exactly one of --issue, --prompt and --prompt-file")
+    wanted = SpawnRequest(
+        project=project,
+        repository="",
+        issue=issue or 0,
+        prompt=prompt_file.read() if prompt_file else prompt,
+        agent=f"{agent} {agent_type}".strip(),
+        permission_mode=permission_mode,
+        branch=branch,
+        budget_usd=budget,
+        another=another,
+    )
+    spawning.spawn(config, server, wanted, meta or (), wait=not no_wait, as_json=as_json)
+
+
+@app.command()
 def merge(
     session_id: SessionId,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="merge, squash or rebase.")] = "",

@@ -3,6 +3,7 @@
 import os
 import time
 import uuid
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -10,8 +11,10 @@ from urllib.parse import quote
 import httpx
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from bot.cli.options import LOOPBACK, PROBLEM, CliError
+from bot.intake.spawning import SpawnRequest
 from bot.show.command_outcome import CommandOutcome
 from bot.show.health import HealthReport
 from bot.show.session_summary import SessionSummary
@@ -138,11 +141,17 @@ class RemoteServer:
 
     def command(self, id: str, kind: str, text: str, head: str = "") -> str:
         """Give a session a command. Returns the command's key."""
-        return self._post(f"sessions/{quote(id)}/commands", kind=kind, text=text, head=head)
+        path = f"sessions/{quote(id)}/commands"
+        return self._post(path, {"kind": kind, "text": text, "head": head})
 
     def start(self, project: str, issue: int, agent: str) -> str:
         """Start an agent on an issue. Returns the command's key."""
-        return self._post("sessions", project=project, issue=issue, agent=agent)
+        return self._post("sessions", {"project": project, "issue": issue, "agent": agent})
+
+    def spawn(self, wanted: SpawnRequest) -> str:
+        """Request a session. Returns the key of the command that opens it."""
+        body = {name: value for name, value in asdict(wanted).items() if name != "repository"}
+        return self._post("sessions", body)
 
     def outcome(self, key: str) -> CommandOutcome:
         """Return what became of a command so far."""
@@ -164,7 +173,7 @@ class RemoteServer:
     def _session(self, id: str, **params: object) -> RemoteSession:
         return self._send("GET", f"sessions/{quote(id)}", RemoteSession, params=params)
 
-    def _post(self, path: str, **body: object) -> str:
+    def _post(self, path: str, body: Mapping[str, object]) -> str:
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         given = {name: value for name, value in body.items() if value}
         return self._send("POST", path, _Accepted, json=given, headers=headers).key

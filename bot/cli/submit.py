@@ -65,7 +65,7 @@ def submit(
             raise CliError("--resume works on the server's own machine only")
         with closing(RemoteServer(server)) as remote:
             outcome = _submit_to(remote, id, kind, text, pull, wait)
-        _report(outcome, running=True, as_json=as_json)
+        report(outcome, running=True, as_json=as_json)
         return
     settings, redact = context.redacting(config)
     with context.store(settings, redact) as store:
@@ -75,11 +75,12 @@ def submit(
             raise CliError(f"{id} already has a conversation; --resume works for new sessions only")
         else:
             outcome = _submit(settings, store, id, kind, text, pull, wait)
-        running = _bot_runs(store)
-    _report(outcome, running=running, as_json=as_json)
+        running = bot_runs(store)
+    report(outcome, running=running, as_json=as_json)
 
 
-def _report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
+def report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
+    """Print an outcome. Raises `CliError` for a refused command; as JSON, exits with its code."""
     refused = outcome.accepted is False
     if refused and not as_json:
         why = plain(outcome.reason)
@@ -105,7 +106,7 @@ def set_frozen(
             raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
         with context.store(settings, redact) as store:
             set_state = store.freezes.add if frozen else store.freezes.remove
-            changed = set_state(scope, _actor())
+            changed = set_state(scope, local_actor())
             freezes = store.freezes.all()
     what, state = project or "everything", "frozen" if frozen else "unfrozen"
     now = Text(f"{what} is {'now' if changed else 'already'} {state}")
@@ -119,18 +120,19 @@ def set_frozen(
 
 def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
     """Set `KEY=VALUE` pairs of a session and print all its metadata. Raises `CliError`."""
-    pairs = dict(_pair(value) for value in values)
+    pairs = dict(metadata_pair(value) for value in values)
     settings, redact = context.redacting(config)
     with context.store(settings, redact if pairs else None) as store:
         session = context.session(store, id)
         if pairs:
-            store.metadata.set(session.id, pairs, _actor())
+            store.metadata.set(session.id, pairs, local_actor())
         metadata = store.metadata.of(session.id)
     lines = (Text(f"{key}={plain(value)}") for key, value in metadata.items())
     screens.report(metadata, Group(*lines), as_json=as_json)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def metadata_pair(text: str) -> tuple[str, str]:
+    """Split `KEY=VALUE`. Raises `CliError`."""
     key, equals, value = text.partition("=")
     if not equals or not local_commands.METADATA_KEY.fullmatch(key):
         raise CliError(
@@ -146,7 +148,7 @@ def _submit(
     try:
         command = local_commands.build_command(
             *(session, kind, text),
-            actor=_actor(),
+            actor=local_actor(),
             key=key,
             at=utc_now(),
             head=_head(id, session.pulls, pull) if pull else "",
@@ -154,7 +156,7 @@ def _submit(
     except (InvalidArgument, local_commands.HeadChanged) as problem:
         raise CliError(str(problem)) from None
     local_commands.add_command(store, session, command)
-    return _outcome(settings, store, key, wait)
+    return outcome_of(settings, store, key, wait)
 
 
 def _submit_to(
@@ -171,6 +173,11 @@ def _submit_to(
         raise CliError(no_session(id))
     else:
         key = server.command(id, kind, text, _head(id, found.session.pulls, pull) if pull else "")
+    return remote_outcome(server, key, wait)
+
+
+def remote_outcome(server: RemoteServer, key: str, wait: bool) -> CommandOutcome:
+    """Return what became of a command; with `wait`, give the server up to 15 seconds for it."""
     until = time.monotonic() + _WAIT_SECONDS
     while not (outcome := server.outcome(key)).reply and outcome.accepted is None:
         if not wait or time.monotonic() > until:
@@ -209,13 +216,13 @@ def _start(
         repository=settings.projects[project].repository,
         number=int(number),
         kind="start",
-        actor=_actor(),
+        actor=local_actor(),
         at=utc_now(),
         text=text,
         resume=resume,
     )
     store.commands.add(command)
-    outcome = _outcome(settings, store, command.key, wait)
+    outcome = outcome_of(settings, store, command.key, wait)
     if outcome.accepted is False and resume:
         LocalRecords({}, Paths(settings.data).host).remove(home_of(id))
     return outcome
@@ -242,7 +249,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
         raise CliError(str(failure), PROBLEM) from None
 
 
-def _outcome(settings: Settings, store: Store, key: str, wait: bool) -> CommandOutcome:
+def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> CommandOutcome:
     """Return what became of a command; with `wait`, give a running bot up to 15 seconds for it."""
     policy_of = context.policies(settings, store).of
     until = time.monotonic() + _WAIT_SECONDS
@@ -251,13 +258,13 @@ def _outcome(settings: Settings, store: Store, key: str, wait: bool) -> CommandO
         if outcome is None:
             raise CliError("the command was deleted; repeat it", PROBLEM)
         known = outcome.accepted is not None or outcome.reply
-        if known or not wait or not _bot_runs(store) or time.monotonic() > until:
+        if known or not wait or not bot_runs(store) or time.monotonic() > until:
             return outcome
         time.sleep(_POLL_SECONDS)
 
 
-def _bot_runs(store: Store) -> bool:
-    """Whether a bot holds the lease on the database."""
+def bot_runs(store: Store) -> bool:
+    """Return whether a bot holds the lease on the database."""
     leader = store.lease.holder()
     return leader is not None and leader[1] > utc_now()
 
@@ -273,7 +280,7 @@ def _screen(outcome: CommandOutcome, *, running: bool) -> Text:
     return screen.append(f"\n{plain(outcome.reply)}" if outcome.reply else "")
 
 
-def _actor() -> str:
+def local_actor() -> str:
     """Return the name of the person at the command line in the history, such as `cli:ann`."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name

@@ -1,4 +1,4 @@
-"""Opens sessions for issues that request an agent, and restores ended sessions.
+"""Opens sessions for issues that request an agent and for prompts, and restores ended sessions.
 
 People who request an agent without write access get a comment that says so, once for each issue.
 """
@@ -10,11 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.decide.assignment import Assignment, describe
-from bot.store import NewSession, Outsider, OutsidersTable, Session, Store
+from bot.store import (
+    NewCommand,
+    NewSession,
+    Outsider,
+    OutsidersTable,
+    Session,
+    Store,
+    requested_by,
+)
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.tracing import hand_on
 from config.contradictions import nearest
+from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.commands import mode_fault
 from lifecycle.model import keys
@@ -22,9 +31,13 @@ from lifecycle.model.actions import Action, Comment
 from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested
 from lifecycle.model.facts import Command, Issue
 from lifecycle.model.names import PERMISSION_MODES
+from lifecycle.model.status import Origin
 from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
+
+#: The most characters of a prompt's first line that become a title; GitHub's limit is 256.
+_MOST_OF_TITLE = 100
 
 
 @dataclass(eq=False)
@@ -45,8 +58,10 @@ class Opening:
 
         Idempotent.
         """
-        issue = f"issue:{candidate.number}"
-        known = self.store.sessions.of_subject(candidate.repository, issue)
+        known = candidate.session
+        if candidate.number and not known:
+            issue = f"issue:{candidate.number}"
+            known = self.store.sessions.of_subject(candidate.repository, issue) or ""
         session = self.store.sessions.get(known) if known else None
         match candidate.trigger:
             case Requested() as requested:
@@ -56,9 +71,25 @@ class Opening:
             case Reopened() as reopened if session is not None:
                 self._restore(candidate, reopened, session)
 
+    def open_prompt(self, command: NewCommand) -> None:
+        """Open a session for an authorized start command without an issue, or refuse. Idempotent.
+
+        Once the session is there, its command is settled and never comes here again.
+        """
+        self.consider(
+            Candidate(
+                project=project_of(self.projects, command.repository),
+                repository=command.repository,
+                number=0,
+                trigger=requested_by(command),
+                allowed=True,
+                issue=_prompted(command.spawn.prompt if command.spawn else ""),
+            )
+        )
+
     def _start(self, candidate: Candidate, requested: Requested, session: Session | None) -> None:
         now = self.clock()
-        if session is not None:
+        if session is not None and requested.spawn is None:
             self.store.commands.grant(requested.key, session.id, now)
             return
         issue, why = candidate.issue, self._unfit(candidate, requested)
@@ -66,7 +97,8 @@ class Opening:
             agent = requested.agent or self.projects[candidate.project].agent
             if self._open(candidate, issue, agent, requested):
                 return
-            name = f"{candidate.project}-{issue.number}"
+            spawn = requested.spawn
+            name = spawn.session if spawn else f"{candidate.project}-{issue.number}"
             why = f"another session already has the ID or the branch of {name}"
         self.store.commands.refuse(requested.key, why, self._reply(candidate, requested, why))
 
@@ -142,26 +174,33 @@ class Opening:
         `requested`: the start command; None: a label asks for the session.
         """
         name, project = candidate.project, self.projects[candidate.project]
-        requester = candidate.trigger.actor
+        requester, spawn = candidate.trigger.actor, requested.spawn if requested else None
         chosen = self.assignment.choose(agent, name, requester, describe(issue))
+        session = spawn.session if spawn else f"{name}-{issue.number}"
+        number = session.removeprefix(f"{name}-")
+        branch = spawn.branch if spawn else ""
         new = NewSession(
-            id=f"{name}-{issue.number}",
+            id=session,
             project=name,
             repository=project.repository,
             created=self.clock(),
             issue=issue,
-            branch=branch_name(project.branch, issue.number, issue.title),
+            branch=branch or branch_name(project.branch, number, issue.title),
+            origin=Origin.ISSUE if issue.number else Origin.PROMPT,
             requester=requester,
             agent_type=chosen.agent_type,
             agent_name=chosen.agent,
             priority=candidate.priority,
             native_id=requested.resume if requested else "",
             permission_mode=requested.permission_mode if requested else "",
+            budget_usd=spawn.budget_usd if spawn else 0.0,
+            metadata=spawn.metadata if spawn else {},
         )
         hand_on([new.id])
         opened = self.store.sessions.create(new, requested.key if requested else "")
         if opened:
-            log.info("%s: opened for %s#%s", new.id, project.repository, issue.number)
+            where = f"{project.repository}#{issue.number}" if issue.number else "a prompt"
+            log.info("%s: opened for %s", new.id, where)
             self.crash_point(CrashPoint.OBSERVED, new.id)
         return opened
 
@@ -172,8 +211,19 @@ def _edited(candidate: Candidate, then: str) -> str:
     return f"@{candidate.edited_by}, who has no write access, edited the text after {then}"
 
 
-def branch_name(pattern: str, number: int, title: str) -> str:
-    """Return a branch name made of the issue's number and the ASCII words of its title.
+def _prompted(prompt: str) -> Issue:
+    """Return a prompt in place of an issue: the first line is its title, the rest its body."""
+    first, _, rest = prompt.strip().partition("\n")
+    if len(first) <= _MOST_OF_TITLE:
+        return Issue(number=0, title=first.strip(), body=rest.strip())
+    return Issue(number=0, title=f"{first[:_MOST_OF_TITLE].rstrip()}…", body=prompt.strip())
+
+
+def branch_name(pattern: str, number: str, title: str) -> str:
+    """Return a branch name made of a number and the ASCII words of a title.
+
+    The number is the end of the session's id, such as `12b` for an issue's second session and `p3`
+    without an issue.
 
     `pattern` has the fields `{number}` and `{words}`. The words are at most 40 lower-case letters,
     digits and hyphens, which need no quoting in a shell; without such words, `issue`.

@@ -8,7 +8,7 @@ from bot.github.errors import GitHubFailure
 from bot.github.rate_limits import Backoff
 from bot.github.write_access import WriteAccess
 from bot.intake.local_commands import head_at
-from bot.store import NewCommand, Outsider, RefreshRequest, Store
+from bot.store import NewCommand, Outsider, RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.log import log_fields
 from bot.system.tracing import hand_on, span
@@ -43,10 +43,20 @@ class CommandAuthorizer:
     """Grants the commands of people who may give them, and refuses all others."""
 
     def __init__(
-        self, store: Store, people: WriteAccess, clock: Clock, is_silenced: Callable[[str], bool]
+        self,
+        store: Store,
+        people: WriteAccess,
+        clock: Clock,
+        is_silenced: Callable[[str], bool],
+        open_prompt: Callable[[NewCommand], None],
     ) -> None:
-        """`is_silenced(repository)`: whether the bot must not write to the repository."""
+        """Take what decides on commands.
+
+        `is_silenced(repository)`: whether the bot must not write to the repository. `open_prompt`
+        settles each authorized start command without an issue.
+        """
         self._store = store
+        self._open_prompt = open_prompt
         self._people = people
         self._clock = clock
         self._is_silenced = is_silenced
@@ -94,12 +104,11 @@ class CommandAuthorizer:
 
     def _settle(self, command: NewCommand) -> None:
         now = self._clock()
-        found = session_on(self._store, command.repository, command.number)
-        session = self._store.sessions.get(found) if found else None
+        session = self._session(command)
         if not may_give(self._people, command.repository, command.actor, command.kind):
             outsider = Outsider(
                 repository=command.repository,
-                issue=session.issue.number if session else command.number,
+                issue=(session.issue.number if session else 0) or command.number,
                 login=command.actor,
                 number=command.number,
             )
@@ -108,9 +117,18 @@ class CommandAuthorizer:
             log.warning("%s: %s by @%s refused", command.key, command.kind, command.actor)
         elif session is not None:
             head = head_at(session, command.number, command.at)
+            notes = self._several(command, session)
+            if notes:
+                self._store.outbox.add(command.repository, notes, now)
             hand_on([session.id])
             self._store.commands.grant(command.key, session.id, now, head)
             log.info("%s: %s by @%s", session.id, command.kind, command.actor)
+        elif command.addressee:
+            why = f"there is no session {command.addressee}"
+            replied = self._replies(command, "unknown_session")
+            self._store.commands.refuse(command.key, why, replied)
+        elif command.kind == "start" and not command.number:
+            self._open_prompt(command)
         elif command.kind == "start":
             self._store.commands.authorize(command, now, self._replies(command, ""))
         else:
@@ -118,14 +136,44 @@ class CommandAuthorizer:
             why = "no session works on this"
             self._store.commands.refuse(command.key, why, self._replies(command, topic))
 
+    def _session(self, command: NewCommand) -> Session | None:
+        """The session that a command is for: the one it names, or else that of its place."""
+        if command.spawn:
+            return None
+        found = command.addressee or session_on(self._store, command.repository, command.number)
+        session = self._store.sessions.get(found) if found else None
+        # A name may be that of another repository's session, where other people have access.
+        return session if session and session.repository == command.repository else None
+
+    def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
+        """The note that an issue has several sessions, for a command that names none of them."""
+        if command.addressee or session.issue.number != command.number:
+            return ()
+        ids = self._store.sessions.of_issue(command.repository, command.number)
+        known = [one for name in ids if (one := self._store.sessions.get(name)) and not one.ended]
+        if len(known) < 2 or is_local(command.actor) or self._is_silenced(command.repository):
+            return ()
+        others = ", ".join(one.id for one in known if one.id != session.id)
+        values = {"kind": command.kind, "session": session.id, "others": others}
+        return replies(command.key, None, command.number, "several", values)
+
     def _replies(self, command: NewCommand, topic: str) -> tuple[Action, ...]:
         if is_local(command.actor) or self._is_silenced(command.repository):
             return ()
-        values = {"kind": command.kind} if topic == "no_session" else {"text": command.text}
+        by_topic = {
+            "no_session": {"kind": command.kind},
+            "unknown_session": {"session": command.addressee},
+        }
+        values = by_topic.get(topic, {"text": command.text})
         return replies(command.key, command.comment, command.number, topic, values)
 
 
 def session_on(store: Store, repository: str, number: int) -> str | None:
-    """Return the id of the session of a pull request or issue; None if it has no session."""
+    """Return the id of the session of a pull request or issue; None if it has no session.
+
+    The number 0 is neither.
+    """
+    if not number:
+        return None
     found = store.sessions.of_subject
     return found(repository, f"pull:{number}") or found(repository, f"issue:{number}")

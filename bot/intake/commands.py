@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.text.markdown import Address, addresses
 from lifecycle.model.names import MODE, NAME, PERMISSION_MODES
@@ -25,6 +26,8 @@ _MARKS = ".,;:!"
 
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}", re.ASCII)
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
+#: As `bot.store` makes them.
+_SESSION = re.compile(r"[a-z0-9][a-z0-9-]*-(?:p[0-9]{1,9}|[0-9]{1,10}[a-z]{0,2})")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MODE = f"[{MODE}MODE]"  #: The optional mode, as the usage of a command shows it.
 _MERGE_METHODS = [method.value for method in MergeMethod]
@@ -200,6 +203,7 @@ class ParsedCommand(Struct, frozen=True, kw_only=True):
 
     name: str  #: A name in COMMANDS.
     text: str = ""  #: The argument; for `help`, the reply.
+    session: str = ""  #: The id of the session that it names; empty: it names none.
 
 
 def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
@@ -207,9 +211,10 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
     wrong; nothing is guessed. A mention with other text is a `tell`, one without text a `start`.
-    `slug` is the App's slug, by which people may mention the bot, too; empty: no App.
+    The id of a session may precede a command, as in `/mergewright widgets-12b stop`. `slug` is the
+    App's slug, by which people may mention the bot, too; empty: no App.
     """
-    return tuple(_parsed(address, slug) for address in addresses(text, slug))
+    return tuple(_addressed(address, slug) for address in addresses(text, slug))
 
 
 def help_text(slug: str = "") -> str:
@@ -217,6 +222,20 @@ def help_text(slug: str = "") -> str:
     alias = f" (or with `@{slug}` in place of `/{NAME}`)" if slug else ""
     lines = (f"- `{command.usage}`: {command.description}" for command in COMMANDS.values())
     return "\n".join((f"Write a command at the start of a line{alias}:", "", *lines))
+
+
+def _addressed(address: Address, slug: str) -> ParsedCommand:
+    """Parse a command that may begin with the id of a session."""
+    session, *words = address.line.split()[:2] or [""]
+    if not (_SESSION.fullmatch(session) and words and _name(words[0]) in COMMANDS):
+        return _parsed(address, slug)
+    rest = Address(
+        address.line.removeprefix(session).strip(),
+        address.paragraph.removeprefix(session).strip(),
+        address.message.removeprefix(session).strip(),
+        address.mention,
+    )
+    return replace(_parsed(rest, slug), session=session)
 
 
 def _parsed(address: Address, slug: str) -> ParsedCommand:

@@ -203,6 +203,7 @@ class Inbox:
                 kind=found.name,
                 actor=comment.author,
                 text=found.text,
+                addressee=found.session,
                 at=comment.at,
                 comment=comment.id if comment.kind == "comment" else None,
             )

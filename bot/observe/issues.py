@@ -21,17 +21,15 @@ from bot.observe.triggers import (
     reopening,
     triggers_of,
 )
-from bot.store import NewCommand, Observation, RefreshRequest, Session, Store
+from bot.store import NewCommand, Observation, RefreshRequest, Session, Store, requested_by
 from bot.system.clock import Clock
 from bot.system.crash_points import AtCrashPoint, CrashPoint
 from bot.system.tracing import hand_on
 from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
-from lifecycle.model.accounts import is_local
 from lifecycle.model.candidates import Candidate, Labelled, Requested, Trigger
 from lifecycle.model.facts import Issue
-from lifecycle.model.names import agent_of, mode_of
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +115,7 @@ class IssueObserver:
     def _refresh_repository(self, repository: str) -> None:
         """Request a refresh of labelled issues and live sessions. Raises `GitHubFailure`."""
         live = [one for one in self.store.sessions.live() if one.repository == repository]
-        numbers = {one.number for one in live}
+        numbers = {one.number for one in live if one.number}
         for name, project in self.projects.items():
             if project.repository == repository:
                 numbers |= self._labelled_in(name)
@@ -129,11 +127,11 @@ class IssueObserver:
         self.store.refreshes.request(requests, self.clock())
 
     def _read(self, repository: str, number: int) -> None:
-        """Read one issue: facts of its session, or a candidate for one."""
+        """Read one issue: facts of its sessions, or a candidate for one."""
         project = project_of(self.projects, repository)
-        session = self.store.sessions.of_subject(repository, f"issue:{number}")
+        sessions = self.store.sessions.of_issue(repository, number)
         starts = self.store.commands.authorized(repository, number)
-        if not project and session is None:
+        if not project and not sessions:
             for command in starts:
                 self._report_start(project, None, command)
             return
@@ -141,14 +139,14 @@ class IssueObserver:
         if reading is None or not reading.issue.open:
             waiting = self.store.sessions.issues_blocked_by(repository, number)
             self._request(repository, [f"issue:{other}" for other in waiting])
-        if session is not None:
-            self._update(session, reading)
-        elif project and reading is not None:
+        for session in sessions:
+            self._update(session, reading, foremost=session == sessions[0])
+        if not sessions and project and reading is not None:
             self._report_label(project, reading)
         for command in starts:
             self._report_start(project, reading, command)
 
-    def _update(self, id: str, reading: IssueSnapshot | None) -> None:
+    def _update(self, id: str, reading: IssueSnapshot | None, *, foremost: bool) -> None:
         """Record an issue's state in its session; None: the issue was deleted or moved.
 
         Its text stays as it was when the session was opened; a later edit by people who may give
@@ -171,7 +169,7 @@ class IssueObserver:
             # A merge closes the issue: the merge has to be recorded before the closing.
             self.pulls.read_open(session)
         if reading is not None and issue.open:
-            issue = self._report_new_triggers(session, issue, reading)
+            issue = self._report_new_triggers(session, issue, reading, foremost=foremost)
         hand_on([id])
         if self.store.observations.record([Observation(session=id, issue=issue)], self.clock()):
             self.crash_point(CrashPoint.OBSERVED, id)
@@ -193,16 +191,28 @@ class IssueObserver:
             issue = self.discussions.with_edit(session, issue, reading)
         return self._with_blockers(session.repository, issue, begun=session.run > 0)
 
-    def _report_new_triggers(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
-        """Report a reopening or a new label; return the issue with its last label's time."""
-        if not session.issue.open and (found := reopening(session, reading, self.people)):
+    def _report_new_triggers(
+        self, session: Session, issue: Issue, reading: IssueSnapshot, *, foremost: bool
+    ) -> Issue:
+        """Report a reopening or a new label; return the issue with its last label's time.
+
+        Of several sessions, both concern only the foremost one.
+        """
+        if (
+            foremost
+            and not session.issue.open
+            and (found := reopening(session, reading, self.people))
+        ):
             self.on_candidate(found)
         label = self._label(session.project, reading)
-        before = session.issue.labelled_at
+        beside = _is_beside(session.id, session.project, session.issue.number)
+        began = session.created.replace(microsecond=0)  # As GitHub's times are.
+        before = began if beside else session.issue.labelled_at
         if label is None or (before is not None and label.at <= before):
             return issue
         self.on_candidate(self._candidate(session.project, reading, label))
-        return replace(issue, labelled_at=label.at)
+        # A session beside another one lasts without the label.
+        return issue if beside else replace(issue, labelled_at=label.at)
 
     def _report_label(self, project: str, reading: IssueSnapshot) -> None:
         labelled = has_any(reading.labels, self._triggers(project))
@@ -216,15 +226,7 @@ class IssueObserver:
     def _report_start(
         self, project: str, reading: IssueSnapshot | None, command: NewCommand
     ) -> None:
-        trigger = Requested(
-            key=command.key,
-            actor=command.actor,
-            at=command.at,
-            agent=agent_of(command.text),
-            permission_mode=mode_of(command.text),
-            resume=command.resume,
-            is_local=is_local(command.actor),
-        )
+        trigger = requested_by(command)
         if reading is not None and project:
             self.on_candidate(self._new(project, reading, trigger))
             return
@@ -272,7 +274,7 @@ class IssueObserver:
         issue = replace(
             reading.issue,
             labelled=True,
-            labelled_at=label.at if label else None,
+            labelled_at=label.at if label and not _is_spawned_beside(candidate) else None,
             frozen=frozen_by_label(reading, None, self.clock()),
             commented=bool(reading.earlier_comments) or any(one.own for one in reading.comments),
         )
@@ -310,3 +312,13 @@ class IssueObserver:
                 return True
             ahead += further
         return False
+
+
+def _is_spawned_beside(candidate: Candidate) -> bool:
+    spawn = candidate.trigger.spawn if isinstance(candidate.trigger, Requested) else None
+    return spawn is not None and _is_beside(spawn.session, candidate.project, candidate.number)
+
+
+def _is_beside(session: str, project: str, number: int) -> bool:
+    """Whether a session is not the first one of its issue."""
+    return session != f"{project}-{number}"

@@ -66,4 +66,5 @@ def reopening(session: Session, reading: IssueSnapshot, people: WriteAccess) -> 
         number=session.issue.number,
         trigger=Reopened(actor=opened.actor, at=opened.at, number=number),
         allowed=people.may_command(session.repository, opened.actor, fresh=True),
+        session=session.id,
     )

@@ -51,7 +51,7 @@ def command_outcome(
     if name and store.sessions.get(name) is not None:
         accepted, reply = _in_session(store, key, name, policy_of, now)
     else:
-        name = name or f"{project_of(projects, command.repository)}-{command.number}"
+        name = name or _requested_id(command, projects)
         accepted, reply = _of_start(store, command, name)
     session = store.sessions.get(name)
     return CommandOutcome(
@@ -67,8 +67,15 @@ def command_outcome(
     )
 
 
+def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) -> str:
+    """Return the ID of the session that a start command opens."""
+    if command.spawn is not None:
+        return command.spawn.session
+    return f"{project_of(projects, command.repository)}-{command.number}"
+
+
 def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
-    """A command for an issue without a session: the bot opens one, or says why it does not."""
+    """A command for a new session: the bot opens it, or says why it does not."""
     reply = store.commands.outcome(command.key)
     if reply is None:
         return None, ""

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bot.store.commands import CommandsTable, Outsider, OutsidersTable
+from bot.store.commands import CommandsTable, Outsider, OutsidersTable, requested_by
 from bot.store.database import DatabaseFile, Writer
 from bot.store.decisions import DecisionsTable, FactsReader
 from bot.store.deliveries import (

@@ -3,8 +3,11 @@
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import product
+from string import ascii_lowercase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.history import add_history, wake
@@ -12,19 +15,35 @@ from bot.store.outbox import add_repository_actions
 from bot.store.refreshes import add_refreshes
 from bot.store.rows import Row, RowDecoder, columns
 from bot.store.values import HistoryKind, NewCommand, RefreshRequest
+from lifecycle.model.accounts import is_local
 from lifecycle.model.actions import Action
+from lifecycle.model.candidates import Requested, Spawn
 from lifecycle.model.facts import Command
+from lifecycle.model.names import agent_of, mode_of
 
-_ADD = """INSERT INTO commands (key, repository, number, kind, actor, at, text, comment, resume)
-    VALUES (:key, :repository, :number, :kind, :actor, :at, :text, :comment, :resume)
+_ADD = """INSERT INTO commands
+        (key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee)
+    VALUES (:key, :repository, :number, :kind, :actor, :at, :text, :comment, :resume, :spawn,
+        :addressee)
     ON CONFLICT (key) DO NOTHING"""
-_COMMANDS = "key, repository, number, kind, actor, at, text, comment, resume FROM commands"
+_COMMANDS = """key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee
+    FROM commands"""
+#: The ids of sessions that there are, were or will be, in a part of the alphabet.
+NAMED = """SELECT id FROM sessions WHERE id BETWEEN :first AND :last
+    UNION SELECT session FROM ledger WHERE session BETWEEN :first AND :last
+    UNION SELECT spawn ->> 'session' FROM commands
+        WHERE spawn IS NOT NULL AND spawn ->> 'session' BETWEEN :first AND :last"""
 NEW = f"SELECT {_COMMANDS} WHERE state = 'new' ORDER BY at, rowid"
 AUTHORIZED = f"""SELECT {_COMMANDS} WHERE repository = ? AND number = ? AND state = 'authorized'
     ORDER BY at, rowid"""
 ONE = f"SELECT {_COMMANDS} WHERE key = ?"
 OUTCOME = "SELECT refusal FROM commands WHERE key = ? AND state IN ('granted', 'refused')"
 SESSION = "SELECT session FROM commands WHERE key = ?"
+REQUESTED = """SELECT 1 FROM commands
+    WHERE spawn ->> 'session' = ? AND spawn IS NOT NULL AND state IN ('new', 'authorized')"""
+REFUSED_SPAWN = """SELECT refusal FROM commands
+    WHERE spawn ->> 'session' = ?1 AND spawn IS NOT NULL AND state = 'refused'
+        AND NOT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)"""
 _GRANT = """UPDATE commands SET state = 'granted', session = ?, head = ?, at = ?
     WHERE key = ? AND state IN ('new', 'authorized') RETURNING key, kind, actor, text"""
 _ADD_GRANTED = """INSERT INTO commands
@@ -69,6 +88,24 @@ class CommandsTable(StoreTable):
         """Add a command that did not come with a delivery. Does nothing if its key is known."""
         self._execute(_ADD, columns(command))
 
+    def add_spawn(self, command: NewCommand, project: str) -> NewCommand:
+        """Add a start command for a session of its own, and choose the session's id.
+
+        The id is `widgets-12`, `widgets-12b` and so on for an issue, `widgets-p1` and so on without
+        one. Returns the command as it is stored; of a known key, the one of before.
+        """
+
+        def work(connection: sqlite3.Connection) -> NewCommand:
+            known = connection.execute(ONE, (command.key,)).fetchone()
+            if known is not None:
+                return _command(known)
+            session = _next_id(connection, project, command.number)
+            spawn = replace(command.spawn or Spawn(session=""), session=session)
+            connection.execute(_ADD, columns(replace(command, spawn=spawn)))
+            return _command(connection.execute(ONE, (command.key,)).fetchone())
+
+        return self._db.write(work)
+
     def get(self, key: str) -> NewCommand | None:
         """Return the command with a key, in any state; None if there is none."""
         row = self._first(ONE, (key,))
@@ -83,6 +120,15 @@ class CommandsTable(StoreTable):
         """Return the session that a command was granted to; empty if there is none."""
         row = self._first(SESSION, (key,))
         return "" if row is None else str(row["session"] or "")
+
+    def requested(self, session: str) -> bool:
+        """Whether a session with this id is to be opened for a start command."""
+        return self._first(REQUESTED, (session,)) is not None
+
+    def not_opened(self, session: str) -> str:
+        """Return why a start command opened no session with this id; empty: it was not refused."""
+        row = self._first(REFUSED_SPAWN, (session,))
+        return str(row["refusal"]) if row else ""
 
     def grant(self, key: str, session: str, now: datetime, head: str = "") -> None:
         """Make a command a fact of a session and wake the session.
@@ -113,7 +159,7 @@ class CommandsTable(StoreTable):
         return bool(changed)
 
     def authorize(self, command: NewCommand, now: datetime, replies: Sequence[Action] = ()) -> None:
-        """Mark a start command as authorized, and request a refresh of its issue.
+        """Mark a start command on an issue as authorized, and request a refresh of the issue.
 
         The command waits until its issue is read, and is then granted or refused. `replies`
         are added to the outbox in the same transaction. Does nothing if the command is not new.
@@ -168,6 +214,32 @@ class OutsidersTable(StoreTable):
             add_repository_actions(connection, one.repository, actions, now)
 
         self._db.write(work)
+
+
+def _next_id(connection: sqlite3.Connection, project: str, number: int) -> str:
+    """Inside a transaction: the first free id for another session of an issue; 0: of none."""
+    begins = f"{project}-{number}" if number else f"{project}-p"
+    among = {"first": begins, "last": f"{begins}zz"}
+    ends = {str(row["id"]).removeprefix(begins) for row in connection.execute(NAMED, among)}
+    if not number:  # The number of a deleted session is not used again.
+        return f"{begins}{1 + max((int(end) for end in ends if end.isdecimal()), default=0)}"
+    letters = ascii_lowercase[1:]
+    suffixes = ("", *letters, *map("".join, product(letters, ascii_lowercase)))
+    return f"{begins}{next(suffix for suffix in suffixes if suffix not in ends)}"
+
+
+def requested_by(command: NewCommand) -> Requested:
+    """Return a start command as the trigger of a session."""
+    return Requested(
+        key=command.key,
+        actor=command.actor,
+        at=command.at,
+        agent=agent_of(command.text),
+        permission_mode=mode_of(command.text),
+        resume=command.resume,
+        is_local=is_local(command.actor),
+        spawn=command.spawn,
+    )
 
 
 def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand]) -> None:

@@ -189,6 +189,10 @@ class SessionsTable(StoreTable):
             (row["repository"], row["subject"]): row["session"] for row in rows if row["session"]
         }
 
+    def of_issue(self, repository: str, number: int) -> list[str]:
+        """The ids of an issue's sessions, in the order in which `of_subject` prefers them."""
+        return [row["id"] for row in self._all(BY_ISSUE, (repository, number))]
+
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
         """Return the issues of the repository whose sessions wait for this issue to be closed."""
         return [row["number"] for row in self._all(BLOCKED_BY, (repository, f"#{number}"))]

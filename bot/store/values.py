@@ -10,6 +10,7 @@ from msgspec import Struct
 from bot.store.errors import CorruptRow
 from lifecycle.decide import Decision
 from lifecycle.model.actions import Action
+from lifecycle.model.candidates import Spawn
 from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Sent, Spending, Work
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
@@ -72,6 +73,8 @@ class NewCommand(Command, frozen=True, kw_only=True):
     repository: str
     number: int  #: The issue or pull request that it concerns; 0: neither.
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
+    spawn: Spawn | None = None  #: With `start`: that it opens a session of its own.
+    addressee: str = ""  #: The id of the session that it names; empty: it names none.
 
 
 class ProcessedDelivery(Struct, frozen=True):

@@ -137,6 +137,19 @@ def no_session(kind: str) -> str:
     )
 
 
+def unknown_session(session: str) -> str:
+    """A command named a session that does not exist, or belongs to another repository."""
+    return f"There is no session {session} in this repository, so nothing was done."
+
+
+def several(kind: str, session: str, others: str) -> str:
+    """A command on an issue with several open sessions named none of them."""
+    return (
+        f"This issue has several sessions. `{kind}` went to {session}, the newest one; the others "
+        f"are {others}. To choose one, write `/{NAME} SESSION {kind}`."
+    )
+
+
 def outsider(login: str) -> str:
     """Return that the bot ignored a label, command or comment of a person without write access."""
     return (
@@ -162,6 +175,7 @@ MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
         *(ready, ready_by_hand, ready_behind, ready_behind_by_hand),
         *(attention, paused, warning, ended, handed_to_human, reviewed),
         *(done_in, answer, summary, no_session, outsider, not_started),
+        *(unknown_session, several),
     )
 }
 

@@ -14,7 +14,6 @@ from litestar.exceptions import (
     ClientException,
     HTTPException,
     NotAuthorizedException,
-    NotFoundException,
     PermissionDeniedException,
 )
 from litestar.handlers import BaseRouteHandler
@@ -24,7 +23,7 @@ from bot.github.write_access import WriteAccess
 from bot.store import Store
 from bot.web.page_token import PageToken
 from bot.web.personal_tokens import PREFIX, PersonalTokens
-from bot.web.reach import Reach, refused
+from bot.web.reach import Reach, no_session, refused
 from bot.web.sign_ins import SignIns
 from bot.web.visitor import NEEDS, Connection, Needs, Visitor, Where
 from config.settings import Settings
@@ -174,7 +173,7 @@ class Access:
             session = self._store.sessions.get(name)
             role = reach.role(session.project) if session else Role.NONE
             if session is None or not role:
-                raise NotFoundException(f"No session {name}.")
+                raise no_session(self._store, reach, name)
             if role < needs.role:
                 raise refused(needs.role, session.repository)
         elif needs.where is Where.ANYWHERE:

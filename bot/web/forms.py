@@ -11,6 +11,7 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from bot.intake.local_commands import PAGE, add_command, build_command
+from bot.intake.spawning import SpawnRequest, request_session
 from bot.show.session_head import SessionHead
 from bot.show.session_summary import SessionSummary, summarize
 from bot.text.next_action import BUTTONS
@@ -50,6 +51,14 @@ class _Ask(Struct, frozen=True):
     text: str = ""
     head: str = ""
     asked: str = ""  #: The agent's question that a choice answers; empty: none.
+
+
+class _Spawn(Struct, frozen=True):
+    project: str
+    prompt: str
+    agent: str = ""  #: Empty: the project's.
+    csrf: str = ""
+    key: str = ""
 
 
 class _Freeze(Struct, frozen=True):
@@ -134,6 +143,21 @@ def form_routes(access: Access) -> Router:
             add_command(views.store, session, asked)
         return Redirect(f"/sessions/{id}", status_code=303)
 
+    @post("/sessions", opt=anywhere(Role.WRITE), sync_to_thread=True)
+    def spawns(request: _Request, views: AllViews, data: URLEncodedBody[_Spawn]) -> Redirect:
+        access.check_form(request, data.csrf)
+        repository = views.project(data.project).repository
+        views.reach.check_command(repository, "start")
+        views.check_agent(data.agent)
+        wanted = SpawnRequest(
+            project=data.project, repository=repository, prompt=data.prompt, agent=data.agent
+        )
+        actor = request.user.login or PAGE
+        key = f"page:{data.project}:{data.key or form_key()}"
+        with http_errors():
+            request_session(views.store, wanted, actor=actor, key=key, at=views.store.clock())
+        return Redirect("/", status_code=303)
+
     @post("/freeze", opt=anywhere(Role.ADMIN), sync_to_thread=True)
     def freeze(request: _Request, views: AllViews, data: URLEncodedBody[_Freeze]) -> Redirect:
         access.check_form(request, data.csrf)
@@ -156,7 +180,7 @@ def form_routes(access: Access) -> Router:
 
     return Router(
         "/",
-        route_handlers=[asks, freeze, unfreeze, retry],
+        route_handlers=[asks, spawns, freeze, unfreeze, retry],
         guards=[access.guard],
         request_max_body_size=MAX_FORM_BYTES,
     )

@@ -114,6 +114,7 @@ def page_routes(
             notices=views.notices(),
             projects=views.projects(),
             steers=lambda project: views.reach.role(project) >= Role.WRITE,
+            starts=[one for one in views.projects() if views.reach.role(one) >= Role.WRITE],
             may_freeze=views.freezes.may_change,
             csrf=access.csrf_token(request),
             key=form_key(),

@@ -5,11 +5,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
-from litestar.exceptions import PermissionDeniedException, ServiceUnavailableException
+from litestar.exceptions import (
+    NotFoundException,
+    PermissionDeniedException,
+    ServiceUnavailableException,
+)
 
 from bot.github.errors import GitHubFailure
 from bot.github.write_access import WriteAccess
 from bot.intake.authorize import TO_AGENT, may_give
+from bot.store import Store
+from bot.text import page_text
 from bot.web.visitor import Visitor
 from config.settings import ProjectSettings
 from lifecycle.model.roles import Role
@@ -129,6 +135,20 @@ def refused(role: Role, where: str) -> PermissionDeniedException:
             " a wider scope."
         },
     )
+
+
+def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
+    """Return 404 for a session that does not exist, or not for this visitor.
+
+    To those who see its project, it says what became of a request for the session.
+    """
+    if reach.role(id.rpartition("-")[0]):
+        if store.commands.requested(id):
+            remedy = "Try again in a second, once the bot has opened it."
+            return NotFoundException(f"No session {id} yet.", extra={"remedy": remedy})
+        if why := store.commands.not_opened(id):
+            return NotFoundException(f"The session {id} was not opened: {page_text.line(why)}.")
+    return NotFoundException(f"No session {id}.")
 
 
 @contextmanager

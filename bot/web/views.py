@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from bot.intake.commands import InvalidArgument
 from bot.intake.inbox import Inbox
 from bot.intake.local_commands import HeadChanged, KeyReused
+from bot.intake.spawning import SessionExists
 from bot.show.agents import AgentDetail, agent_detail
 from bot.show.ansi import Piece, pieces
 from bot.show.board import Board, BoardFilter, Card, board, card
@@ -65,7 +66,7 @@ from bot.text import page_text
 from bot.web.delivery_views import DeliveryViews
 from bot.web.freeze_views import FreezeViews
 from bot.web.health import Health, process_state
-from bot.web.reach import Reach
+from bot.web.reach import Reach, no_session
 from config.settings import ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
 from lifecycle.judge.pauses import frozen_by
@@ -141,7 +142,7 @@ class Views:
         """Return a session, or raise 404."""
         session = self.store.sessions.get(id)
         if session is None or not self.reach.role(session.project):
-            raise NotFoundException(f"No session {id}.")
+            raise no_session(self.store, self.reach, id)
         return session
 
     def row(self, id: str) -> SessionSummary:
@@ -382,6 +383,9 @@ def http_errors() -> Iterator[None]:
         raise ClientException(f"{problem}.") from problem
     except HeadChanged as problem:
         remedy = "Review its current commit, then send the command with a new key."
+        raise ClientException(f"{problem}.", status_code=409, extra={"remedy": remedy}) from problem
+    except SessionExists as problem:
+        remedy = "Ask for another session of the issue, or give this one a command."
         raise ClientException(f"{problem}.", status_code=409, extra={"remedy": remedy}) from problem
     except KeyReused as problem:
         raise ClientException(f"{problem}.", status_code=409) from problem

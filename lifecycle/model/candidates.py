@@ -1,5 +1,6 @@
-"""What observers report of an issue that asks for an agent, to open a session for it."""
+"""What asks for a session: an issue, as observers report it, or a request without one."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -24,8 +25,18 @@ class Reopened(Struct, frozen=True, kw_only=True, tag="reopened"):
     number: int  #: Of the issue or the pull request.
 
 
+class Spawn(Struct, frozen=True, kw_only=True):
+    """What a person gave for a new session, besides its project, issue and agent."""
+
+    session: str  #: Its id, chosen when it was requested.
+    prompt: str = ""  #: The work, where there is no issue.
+    branch: str = ""  #: Empty: by the project's pattern.
+    budget_usd: float = 0.0  #: 0: the project's.
+    metadata: Mapping[str, str] = {}
+
+
 class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
-    """A start command, already authorized, on an issue without a session."""
+    """A start command, already authorized, for a new session."""
 
     key: str  #: Of the command.
     actor: str  #: A login, or a command line's or page's user (`cli:ann`).
@@ -34,21 +45,24 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     permission_mode: str = ""
     resume: str = ""  #: The agent's own conversation to resume.
     is_local: bool = False  #: Whether it came from this machine, so that no comment answers it.
+    #: For a session beside those of the issue, or without an issue; None: the issue's only one.
+    spawn: Spawn | None = None
 
 
 Trigger = Labelled | Reopened | Requested
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """One trigger on one issue or pull request, with the permissions that were read for it."""
+    """One trigger, usually on an issue, with the permissions that were read for it."""
 
     project: str  #: Empty: no configured project has this repository.
     repository: str
-    number: int  #: Of the issue.
+    number: int  #: Of the issue; 0: there is none.
     trigger: Trigger
     allowed: bool  #: Whether the actor has write access or is listed; read uncached.
     #: Who edited the text after the trigger without write access; empty: unknown, None: nobody.
     edited_by: str | None = None
     issue: Issue | None = None  #: None: there is no such issue, or the trigger is a reopening.
     is_pull: bool = False
+    session: str = ""  #: The one it concerns; empty: the newest of the issue, if it has one.
     priority: int = 0  #: From the issue's labels.

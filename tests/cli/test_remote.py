@@ -160,6 +160,37 @@ def test_a_command_that_waits_for_the_end_of_a_freeze_says_so(
     assert "Project widgets is frozen by cli:ada." in " ".join(result.out.split())
 
 
+def test_a_session_is_opened_for_a_prompt(site: Site, mergewright: CommandLine) -> None:
+    words = ("spawn", "widgets", "--prompt", "Add a flag", "--no-wait")
+    assert mergewright(*words).out.startswith("widgets-p1: start submitted, not applied yet")
+    (command,) = site.store.commands.new()
+    assert (command.number, command.actor) == (0, "api:client")
+    assert "No project 'gears'." in mergewright("spawn", "gears", "--prompt", "x").err
+
+
+def test_a_refused_session_is_an_error(
+    site: Site, mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "the branch flags exists already"
+
+    def refuses(_: float) -> None:
+        site.store.commands.refuse(site.store.commands.new()[0].key, why)
+
+    monkeypatch.setattr("bot.cli.submit.time.sleep", refuses)
+    result = mergewright("spawn", "widgets", "--prompt", "Add a flag", "--branch", "flags")
+    says = f"mergewright: widgets-p1: start refused: {why}\n"
+    assert (result.code, result.err) == (1, says)
+
+
+def test_a_second_session_of_an_issue_has_to_be_asked_for(
+    site: Site, mergewright: CommandLine
+) -> None:
+    session = site.session(1)
+    words = ("spawn", "widgets", "--issue", "1", "--no-wait")
+    assert f"{session} works on issue #1; --another opens" in mergewright(*words).err
+    assert mergewright(*words, "--another").out.startswith("widgets-1b: start submitted")
+
+
 def test_a_scope_is_frozen(site: Site, mergewright: CommandLine) -> None:
     assert mergewright("freeze", "--project", "widgets").out == "widgets is now frozen\n"
     assert [one.scope for one in site.store.freezes.all()] == ["project:widgets"]

@@ -189,7 +189,7 @@ def test_a_command_for_a_frozen_session_names_what_undoes_the_freeze(
     frozen: str,
     says: str,
 ) -> None:
-    monkeypatch.setattr("bot.cli.submit._actor", lambda: "cli:ada")
+    monkeypatch.setattr("bot.cli.submit.local_actor", lambda: "cli:ada")
     session = deployment.has_session()
     mergewright("freeze", *frozen.split())
     answered = json.loads(mergewright("pause", session, "--json").out)

@@ -161,7 +161,8 @@ class Bench:
         )
         self.resync = Resync(scenario.store.sessions, github, self.issues, self.refresh_budget)
         self.commands = CommandAuthorizer(
-            scenario.store, self.people, scenario.clock, lambda _: self.silenced
+            *(scenario.store, self.people, scenario.clock, lambda _: self.silenced),
+            self.opening.open_prompt,
         )
 
     def refreshes(self, *subjects: str) -> None:

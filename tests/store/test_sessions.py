@@ -238,6 +238,7 @@ def test_of_several_sessions_of_an_issue_the_newest_open_one_is_found(
     for name, branch in (("widgets-12b", "b"), ("widgets-12c", "c")):
         new = msgspec.structs.replace(scenario.new_session(12), id=name, branch=branch)
         assert store.sessions.create(new)
+    assert store.sessions.of_issue(REPOSITORY, 12) == ["widgets-12c", "widgets-12b", first]
     assert store.sessions.of_subject(REPOSITORY, "issue:12") == "widgets-12c"
     over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=clock())
     for name in ("widgets-12c", "widgets-12b"):

@@ -201,3 +201,41 @@ def test_incidents_are_shown_on_every_page(visitor: Site) -> None:
     visitor.store.incidents.report("many-lost", "<five> seem dead at once", visitor.store.clock())
     for path in ("/", "/sessions/widgets-1"):
         assert "&lt;five&gt; seem dead at once" in page(visitor, path)
+
+
+def test_a_session_is_opened_for_a_prompt(visitor: Site) -> None:
+    form = fields(page(visitor, "/"), "/sessions")
+    for _ in range(2):  # A double click.
+        response = visitor.http.post(
+            "/sessions", data={**form, "project": "widgets", "prompt": "Add a flag"}
+        )
+        assert (response.status_code, response.headers["location"]) == (303, "/")
+    (command,) = visitor.store.commands.new()
+    assert (command.number, command.text, command.actor) == (0, "", "page:visitor")
+    assert command.spawn is not None
+    assert (command.spawn.session, command.spawn.prompt) == ("widgets-p1", "Add a flag")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "expected"),
+    [
+        ({"csrf": "forged"}, 403, ""),
+        ({"project": "gears"}, 404, "No project"),
+        ({"agent": "ada"}, 404, "No agent"),
+        ({"prompt": " "}, 400, "a session needs either an issue or a prompt"),
+    ],
+)
+def test_an_invalid_form_opens_no_session(
+    visitor: Site, changes: dict[str, str], status: int, expected: str
+) -> None:
+    form = fields(page(visitor, "/"), "/sessions")
+    data = {**form, "project": "widgets", "prompt": "x", **changes}
+    response = visitor.http.post("/sessions", data=data)
+    assert (response.status_code, expected in response.text) == (status, True)
+    assert visitor.store.commands.new() == []
+
+
+def test_a_session_without_an_issue_shows_none(visitor: Site) -> None:
+    visitor.session(0)
+    for path in ("/", "/sessions/widgets-0"):
+        assert "issue #" not in page(visitor, path)

@@ -38,6 +38,7 @@ WANTED = {
     "GET /health": Needs(EVERY, READ),
     "GET /api": Needs(ANY, READ),
     "GET /events": Needs(ANY, READ),
+    "POST /sessions": Needs(ANY, WRITE),
     "POST /freeze": Needs(ANY, ADMIN),
     "POST /unfreeze": Needs(ANY, ADMIN),
     "GET /metrics": Needs(EVERY, READ),
@@ -91,6 +92,7 @@ PUBLIC = {
 BODIES: dict[str, dict[str, Any]] = {
     "POST /sessions/{id}/ask": {"kind": "tell", "text": "Use tabs."},
     "POST /account/tokens": {"name": "ci"},
+    "POST /sessions": {"project": "widgets", "prompt": "Add a flag"},
     f"POST {API}/sessions": {"project": "widgets", "issue": 12},
     f"POST {API}/sessions/{{id}}/commands": {"kind": "tell", "text": "Use tabs."},
     f"PATCH {API}/sessions/{{id}}/metadata": {"ticket": "A-1"},
@@ -257,6 +259,51 @@ def test_a_form_carries_the_persons_login_into_history(filled: People) -> None:
     with filled.signed_in("admin-er") as client:
         client.post("/freeze", data={"csrf": form_token(client), "scope": ""})
     assert [one.by for one in filled.site.store.freezes.all()] == ["admin-er"]
+
+
+def test_a_session_is_opened_by_those_who_may_start_an_agent(filled: People) -> None:
+    filled.may("dana", "write", "widgets")
+    filled.may("dana", "triage", "gears")
+    with filled.signed_in("triage-er") as client:
+        assert 'action="/sessions"' not in client.get("/").text
+    with filled.signed_in("dana") as client:
+        board = client.get("/").text
+        form = board.split('action="/sessions"', 1)[1].split("</form>", 1)[0]
+        assert "<option>widgets</option>" in form
+        assert "<option>gears</option>" not in form
+        fields = {"csrf": form_token(client), "prompt": "Add a flag"}
+        assert client.post("/sessions", data={**fields, "project": "gears"}).status_code == 403
+        client.post("/sessions", data={**fields, "project": "widgets"})
+    token = filled.token("dana", TokenScope.ADMIN)
+    with filled.browser() as client:
+        for project, status in (("gears", 403), ("widgets", 202)):
+            headers = {b"idempotency-key": b"k", **token}
+            wanted = {"project": project, "prompt": "Add a flag"}
+            response = client.post(f"{API}/sessions", json=wanted, headers=headers)
+            assert response.status_code == status
+    asked = [
+        (one.actor, one.spawn and one.spawn.session) for one in filled.site.store.commands.new()
+    ]
+    assert asked == [("dana", "widgets-p1"), ("dana", "widgets-p2")]
+
+
+def test_a_session_that_is_not_open_yet_is_hidden_from_those_who_see_no_project_of_it(
+    filled: People,
+) -> None:
+    filled.may("dana", "read", "gears")
+    token = filled.token("write-er", TokenScope.ADMIN)
+    with filled.browser() as client:
+        headers = {b"idempotency-key": b"k", **token}
+        wanted = {"project": "widgets", "prompt": "Add a flag"}
+        key = client.post(f"{API}/sessions", json=wanted, headers=headers).json()["key"]
+        for login, detail, status in (
+            ("write-er", "No session widgets-p1 yet.", 200),
+            ("dana", "No session widgets-p1.", 404),
+        ):
+            token = filled.token(login, TokenScope.ADMIN)
+            found = client.get(f"{API}/sessions/widgets-p1", headers=token)
+            assert (found.status_code, found.json()["detail"]) == (404, detail)
+            assert client.get(f"{API}/commands/{key}", headers=token).status_code == status
 
 
 def test_what_programs_change_carries_the_persons_login(

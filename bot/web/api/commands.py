@@ -1,6 +1,6 @@
 """Handlers of writes: start a session, give a command, set metadata, freeze, retry a delivery."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from litestar import Response
 from litestar.exceptions import ClientException
@@ -18,6 +18,13 @@ from bot.intake.local_commands import (
     build_command,
     parse_argument,
 )
+from bot.intake.spawning import (
+    MOST_OF_PROMPT,
+    MOST_USD,
+    SpawnRequest,
+    request_session,
+    session_of,
+)
 from bot.show.command_outcome import CommandOutcome
 from bot.store import Freeze, NewCommand
 from bot.web.api.command_schema import COMMIT
@@ -32,7 +39,7 @@ from bot.web.api.operations import (
     command,
     read,
 )
-from bot.web.views import http_errors
+from bot.web.views import Views, http_errors
 from bot.web.visitor import anywhere, everywhere, in_session
 from lifecycle.model.facts import Command
 from lifecycle.model.names import agent_of
@@ -57,14 +64,37 @@ class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An issue to start an agent on."""
+    """A session to open: for an issue, or for a prompt."""
 
     project: Annotated[str, Meta(examples=["widgets"])]
     # GraphQL takes 32-bit integers.
-    issue: Annotated[int, Meta(ge=1, le=2**31 - 1, description="Its number.", examples=[12])]
+    issue: (
+        Annotated[int, Meta(ge=1, le=2**31 - 1, description="Its number.", examples=[12])] | None
+    ) = None
+    prompt: Annotated[
+        str,
+        Meta(max_length=MOST_OF_PROMPT, description="The work, instead of an issue."),
+    ] = ""
     agent: Annotated[
         str, Meta(description="As in the command `start`; empty: the project's agent.")
     ] = ""
+    permission_mode: Literal["", "auto", "confirm", "reject"] = ""
+    branch: Annotated[
+        str, Meta(max_length=100, description="A new branch; empty: by the project's pattern.")
+    ] = ""
+    budget_usd: Annotated[
+        float, Meta(ge=0, le=MOST_USD, description="Of this session; 0: the project's.")
+    ] = 0.0
+    metadata: dict[str, str] = {}
+    another: Annotated[
+        bool, Meta(description="Open one more session if the issue has one already.")
+    ] = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is what the label does: it opens the issue's session or brings it back."""
+        given = (self.prompt, self.permission_mode, self.branch, self.budget_usd, self.metadata)
+        return self.issue is not None and not any((*given, self.another))
 
 
 class AcceptedCommand(Struct, frozen=True):
@@ -92,25 +122,53 @@ def start_session(
     data: Annotated[SessionRequest, Body(schema_extra=CLOSED)],
     idempotency_key: IdempotencyKey,
 ) -> Response[AcceptedCommand]:
-    """Start an agent on an issue.
+    """Start an agent on an issue or with a prompt.
 
-    The bot reads the issue and then creates the session, or posts on the issue why it does not.
+    The bot reads the issue and then creates the session, or posts on the issue why it does not. If
+    the body names an issue and at most an agent, an ended session of the issue is brought back.
     """
     views.check_agent(agent_of(data.agent))
-    session = f"{data.project}-{data.issue}"
     repository = views.project(data.project).repository
     views.reach.check_command(repository, "start")
+    actor = request.user.login or API
+    if not data.plain:
+        return _spawned(views, data, repository, actor, idempotency_key)
+    first = f"{data.project}-{data.issue}"
+    session = views.store.sessions.of_subject(repository, f"issue:{data.issue}") or first
     with http_errors():
         asked = NewCommand(
-            key=f"api:{session}:{idempotency_key}",
+            key=f"api:{first}:{idempotency_key}",
             repository=repository,
-            number=data.issue,
+            number=data.issue or 0,
             kind="start",
-            actor=request.user.login or API,
+            actor=actor,
             text=parse_argument(COMMANDS["start"], data.agent),
             at=views.store.clock(),
         )
         return _accepted(session, asked, new=add_start(views.store, asked))
+
+
+def _spawned(
+    views: Views, data: SessionRequest, repository: str, actor: str, key: str
+) -> Response[AcceptedCommand]:
+    wanted = SpawnRequest(
+        project=data.project,
+        repository=repository,
+        issue=data.issue or 0,
+        prompt=data.prompt,
+        agent=data.agent,
+        permission_mode=data.permission_mode,
+        branch=data.branch,
+        budget_usd=data.budget_usd,
+        metadata=data.metadata,
+        another=data.another,
+    )
+    key = f"api:{data.project}:{key}"
+    with http_errors():
+        asked, new = request_session(
+            views.store, wanted, actor=actor, key=key, at=views.store.clock()
+        )
+    return _accepted(session_of(asked), asked, new=new)
 
 
 @command("/sessions/{id:str}/commands", "sessions", in_session(Role.TRIAGE), responses=_REPEATED)

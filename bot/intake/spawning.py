@@ -1,0 +1,122 @@
+"""Requests for sessions of their own, from the command line, the page and the API.
+
+The caller has checked access, as for `bot.intake.local_commands`.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bot.intake.commands import COMMANDS, InvalidArgument
+from bot.intake.local_commands import METADATA_KEY, KeyReused, parse_argument
+from bot.store import NewCommand, Store
+from lifecycle.model.candidates import Spawn
+from lifecycle.model.names import MODE
+
+#: The most characters of a prompt, as of every text in a message to an agent.
+MOST_OF_PROMPT: Final = 20_000
+MOST_USD: Final = 100_000.0
+#: Fewer names than git allows: https://git-scm.com/docs/git-check-ref-format
+_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", re.ASCII)
+_NO_BRANCH = re.compile(r"\.\.|//|/\.|\.(?:lock)?(?:/|$)|/$")
+
+
+class SessionExists(Exception):
+    """The issue has a session, and the request does not ask for another one."""
+
+
+class SpawnRequest(Struct, frozen=True, kw_only=True):
+    """What a person asks for. It has either an issue or a prompt."""
+
+    project: str
+    repository: str  #: Of the project.
+    issue: int = 0
+    prompt: str = ""
+    agent: str = ""  #: The argument of the command `start`.
+    permission_mode: str = ""
+    branch: str = ""
+    budget_usd: float = 0.0
+    metadata: Mapping[str, str] = {}
+    another: bool = False  #: Whether the issue may have a session already.
+
+
+def request_session(
+    store: Store, wanted: SpawnRequest, *, actor: str, key: str, at: datetime
+) -> tuple[NewCommand, bool]:
+    """Record a request for a session, and choose the session's id, which is in `spawn`.
+
+    False: it was recorded under its key before. Raises `InvalidArgument`, whose message says what
+    was expected, `SessionExists` and `KeyReused`.
+    """
+    asked = NewCommand(
+        key=key,
+        repository=wanted.repository,
+        number=wanted.issue,
+        kind="start",
+        actor=actor,
+        at=at,
+        text=_argument(wanted),
+        spawn=_spawn(wanted),
+    )
+    new = store.commands.get(key) is None
+    if new:
+        _check_unused(store, wanted)
+    taken = store.commands.add_spawn(asked, wanted.project)
+    spawn = replace(taken.spawn, session="") if taken.spawn else None
+    same = store.db.redact((asked.number, asked.text, asked.spawn))
+    if (taken.number, taken.text, spawn) != same:
+        raise KeyReused(f"the key {key!r} was used for something else")
+    return taken, new
+
+
+def session_of(command: NewCommand) -> str:
+    """Return the id of the session that a recorded request opens; empty: it is no such request."""
+    return command.spawn.session if command.spawn else ""
+
+
+def _argument(wanted: SpawnRequest) -> str:
+    mode = f"{MODE}{wanted.permission_mode}" if wanted.permission_mode else ""
+    return parse_argument(COMMANDS["start"], f"{wanted.agent} {mode}")
+
+
+def _spawn(wanted: SpawnRequest) -> Spawn:
+    prompt = wanted.prompt.strip()
+    if bool(wanted.issue) == bool(prompt):
+        raise InvalidArgument("a session needs either an issue or a prompt")
+    if len(prompt) > MOST_OF_PROMPT:
+        raise InvalidArgument(f"a prompt has at most {MOST_OF_PROMPT:,} characters")
+    if wanted.branch and (not _BRANCH.fullmatch(wanted.branch) or _NO_BRANCH.search(wanted.branch)):
+        raise InvalidArgument(
+            f"{wanted.branch[:100]!r} is not a branch name of letters, digits, dots, dashes and"
+            " slashes"
+        )
+    if not 0 <= wanted.budget_usd <= MOST_USD:
+        raise InvalidArgument(f"a budget has at most {MOST_USD:,.0f} US dollars")
+    wrong = [name for name in wanted.metadata if not METADATA_KEY.fullmatch(name)]
+    if wrong:
+        raise InvalidArgument(
+            f"{wrong[0][:80]!r} is not a key of metadata: use up to 64 letters, digits, dots and"
+            " dashes"
+        )
+    return Spawn(
+        session="",
+        prompt=prompt,
+        branch=wanted.branch,
+        budget_usd=wanted.budget_usd,
+        metadata={name: value for name, value in wanted.metadata.items() if value},
+    )
+
+
+def _check_unused(store: Store, wanted: SpawnRequest) -> None:
+    """Refuse what another session has, where that is known before the bot opens the session."""
+    of_subject, repository = store.sessions.of_subject, wanted.repository
+    known = of_subject(repository, f"issue:{wanted.issue}") if wanted.issue else None
+    if known and not wanted.another:
+        raise SessionExists(f"{known} works on issue #{wanted.issue}")
+    other = of_subject(repository, f"branch:{wanted.branch}") if wanted.branch else None
+    if other:
+        raise InvalidArgument(f"the branch {wanted.branch} is that of {other}")
