@@ -16,7 +16,7 @@ from bot.text.markdown import visible
 from bot.text.prompt_text import printable
 from lifecycle.model import actions
 from lifecycle.model.key import KeyKind
-from lifecycle.model.status import PullState, Reason
+from lifecycle.model.status import Origin, PullState, Reason
 from runtimes.workspaces import held_commits
 from runtimes.workspaces.git import EMAIL
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
@@ -74,8 +74,9 @@ class Publishing:
         pushed: Mapping[str, datetime],
         check: FinalCheck,
     ) -> ActionResult:
-        #: The commit that the bot pushed last; empty: the branch must not exist.
-        last = max(pushed, key=pushed.__getitem__, default="")
+        #: The commit that the bot pushed last or adopted; empty: the branch must not exist.
+        adopted = session.work.base if session.origin is Origin.PULL else ""
+        last = max(pushed, key=pushed.__getitem__, default=adopted)
         try:
             mirror.push(head, session.branch, expected=last)
         except PushRefused as refused:
@@ -106,6 +107,9 @@ class Publishing:
     ) -> Rejected | None:
         """Return why these commits must not be pushed without a person; None: they may be."""
         head = publish.head
+        if session.origin is Origin.PULL and not mirror.is_ancestor(session.work.base, head):
+            why = messages.rewritten(session.work.base)
+            return Rejected(why, Reason.PUSH_REFUSED)
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)

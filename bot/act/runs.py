@@ -26,7 +26,7 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Prompt, Start
 from lifecycle.model.facts import Agent, Issue, Work
 from lifecycle.model.key import KeyKind
-from lifecycle.model.status import Activity, Probe, Reason
+from lifecycle.model.status import Activity, Origin, Probe, Reason
 from runtimes.agents.base import RunLimits
 from runtimes.host import StartSpec, WorkspaceStep, home_of, run_name
 from runtimes.isolation.base import PROXY_PORT
@@ -100,7 +100,9 @@ class AgentRuns:
             # A crash left its start unrecorded: the agent works in it by now.
             base = workspace.base() or mirror.head_of(base_branch)
         else:
-            base = prepare(mirror, workspace, base_branch, before, lambda: check() is None)
+            adopted = session.work.base if session.origin is Origin.PULL else ""
+            begins = adopted or base_branch
+            base = prepare(mirror, workspace, begins, before, lambda: check() is None)
             if base is not None and check() is None:
                 if refused := self._place_env_files(session, workspace, base):
                     return refused
@@ -246,6 +248,8 @@ class AgentRuns:
         None: nobody did, or a workspace exists.
         """
         branch, mirror = session.branch, self.locations.mirror(session.project)
+        if session.origin is Origin.PULL:
+            return None
         if workspace.exists or mirror.head_of(branch) is None or mirror.pushed(branch):
             return None
         if any(key.kind is KeyKind.PUSH for key in self.facts.get(session.id).done):

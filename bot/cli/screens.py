@@ -112,7 +112,7 @@ def session(
     if issue.number:
         add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
     else:
-        add(rows, "prompt", issue.title)
+        add(rows, "task", issue.title)
     add(rows, "project", f"{session.project} ({session.repository})")
     add(rows, "requester", session.requester or "unknown")
     add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run)}")
@@ -163,7 +163,7 @@ def explanation(
     if issue.number:
         add(rows, "issue", f"#{issue.number}, {'open' if issue.open else 'closed'}")
     else:
-        add(rows, "prompt", issue.title)
+        add(rows, "task", issue.title)
     add(rows, "agent", _agent(facts.agent, facts.run))
     if facts.waits:
         add(rows, "queue", facts.waits)

@@ -1,4 +1,4 @@
-"""Opens sessions for issues that request an agent and for prompts, and restores ended sessions.
+"""Opens sessions for issues, prompts and adopted pull requests, and restores ended sessions.
 
 People who request an agent without write access get a comment that says so, once for each issue.
 """
@@ -15,6 +15,7 @@ from bot.store import (
     NewSession,
     Outsider,
     OutsidersTable,
+    RefreshRequest,
     Session,
     Store,
     requested_by,
@@ -118,8 +119,21 @@ class Opening:
         allowed = self.modes_of(candidate.project).get(agent, PERMISSION_MODES)
         if fault := mode_fault(agent, requested.permission_mode, allowed):
             return fault
+        if requested.adopts:
+            return self._not_to_adopt(candidate)
         if candidate.issue is None or candidate.is_pull or not candidate.issue.open:
             return "agents can only be started on an open issue"
+        return _edited(candidate, "the command")
+
+    def _not_to_adopt(self, candidate: Candidate) -> str:
+        """Why a pull request is not adopted; empty if it is."""
+        adopted = candidate.adopted
+        if adopted is None:
+            return "only an open pull request can be adopted"
+        if adopted.from_fork:
+            return "its branch is in a fork, to which Mergewright does not push"
+        if self.projects[candidate.project].push_to == "fork":
+            return "this project has Mergewright push to a fork, and not to this branch"
         return _edited(candidate, "the command")
 
     def _label(self, candidate: Candidate, label: Labelled, session: Session | None) -> None:
@@ -186,7 +200,8 @@ class Opening:
             created=self.clock(),
             issue=issue,
             branch=branch or branch_name(project.branch, number, issue.title),
-            origin=Origin.ISSUE if issue.number else Origin.PROMPT,
+            origin=_origin(candidate, issue),
+            base=candidate.adopted.head if candidate.adopted else "",
             requester=requester,
             agent_type=chosen.agent_type,
             agent_name=chosen.agent,
@@ -199,8 +214,13 @@ class Opening:
         hand_on([new.id])
         opened = self.store.sessions.create(new, requested.key if requested else "")
         if opened:
-            where = f"{project.repository}#{issue.number}" if issue.number else "a prompt"
+            where = f"{project.repository}#{candidate.number}" if candidate.number else "a prompt"
             log.info("%s: opened for %s", new.id, where)
+            if candidate.adopted:
+                pull = RefreshRequest(
+                    repository=candidate.repository, subject=f"pull:{candidate.number}"
+                )
+                self.store.refreshes.request([pull], self.clock())
             self.crash_point(CrashPoint.OBSERVED, new.id)
         return opened
 
@@ -209,6 +229,12 @@ def _edited(candidate: Candidate, then: str) -> str:
     if candidate.edited_by is None:
         return ""
     return f"@{candidate.edited_by}, who has no write access, edited the text after {then}"
+
+
+def _origin(candidate: Candidate, issue: Issue) -> Origin:
+    if candidate.adopted:
+        return Origin.PULL
+    return Origin.ISSUE if issue.number else Origin.PROMPT
 
 
 def _prompted(prompt: str) -> Issue:

@@ -19,8 +19,9 @@ from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
 
-#: Commands that being listed is not enough for: they merge, push held commits or spend money.
-_NEEDS_WRITE_ACCESS = frozenset({"merge", "allow", "budget"})
+#: Commands that being listed is not enough for: they merge, push to a person's branch, push held
+#: commits or spend money.
+_NEEDS_WRITE_ACCESS = frozenset({"adopt", "merge", "allow", "budget"})
 #: What people with the permission `triage` may do: give the agent words.
 TO_AGENT = frozenset({"answer", "tell"})
 
@@ -129,7 +130,7 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, why, replied)
         elif command.kind == "start" and not command.number:
             self._open_prompt(command)
-        elif command.kind == "start":
+        elif command.kind in ("start", "adopt"):
             self._store.commands.authorize(command, now, self._replies(command, ""))
         else:
             topic = "answer" if command.kind == "help" else "no_session"

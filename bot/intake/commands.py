@@ -120,6 +120,13 @@ COMMANDS: Mapping[str, CommandSyntax] = {
     command.name: command
     for command in (
         CommandSyntax(
+            "adopt",
+            f"[AGENT [TYPE]] {_MODE}",
+            "on a person's pull request: have an agent continue it on its branch, with AGENT, TYPE "
+            "and MODE as in `start`; the person's commits stay as they are",
+            _with_mode(_optional_agent),
+        ),
+        CommandSyntax(
             "agent",
             f"NAME [TYPE] {_MODE}",
             "hand the work to another agent, in a new run",

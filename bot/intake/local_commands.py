@@ -17,9 +17,9 @@ from lifecycle.model.status import PullState
 #: Names of actors in the history; the user's name follows `cli:`.
 CLI, API, PAGE = "cli:", "api:client", "page:visitor"
 
-#: By name, every command except those that only show something.
+#: By name, every command of a session except those that only show something.
 LOCAL_COMMANDS: Mapping[str, CommandSyntax] = {
-    name: one for name, one in COMMANDS.items() if name not in ("help", "status", "why")
+    name: one for name, one in COMMANDS.items() if name not in ("adopt", "help", "status", "why")
 }
 
 #: The keys that a session's metadata may have.

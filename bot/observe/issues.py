@@ -28,8 +28,9 @@ from bot.system.tracing import hand_on
 from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.capacity import priority_of
-from lifecycle.model.candidates import Candidate, Labelled, Requested, Trigger
+from lifecycle.model.candidates import Adopted, Candidate, Labelled, Requested, Spawn, Trigger
 from lifecycle.model.facts import Issue
+from lifecycle.model.status import PullState
 
 log = logging.getLogger(__name__)
 
@@ -227,6 +228,9 @@ class IssueObserver:
         self, project: str, reading: IssueSnapshot | None, command: NewCommand
     ) -> None:
         trigger = requested_by(command)
+        if reading is not None and project and trigger.adopts:
+            self.on_candidate(self._adoption(project, reading, trigger))
+            return
         if reading is not None and project:
             self.on_candidate(self._new(project, reading, trigger))
             return
@@ -235,6 +239,32 @@ class IssueObserver:
             Candidate(
                 project=project, repository=place, number=number, trigger=trigger, allowed=True
             )
+        )
+
+    def _adoption(self, project: str, reading: IssueSnapshot, trigger: Requested) -> Candidate:
+        """A pull request that a person commands to adopt. Raises `GitHubFailure`."""
+        candidate = self._candidate(project, reading, trigger)
+        repository, number = candidate.repository, candidate.number
+        found = self.github.read.pull(repository, number) if reading.is_pull else None
+        if found is None or found.pull.state is not PullState.OPEN:
+            return candidate
+        home = self.github.aliases.name(repository)
+        adopted = Adopted(
+            branch=found.pull.branch,
+            head=found.pull.head,
+            from_fork=found.head_repository.casefold() != home.casefold(),
+        )
+        spawn = Spawn(session=f"{project}-{number}", branch=adopted.branch)
+        return replace(
+            candidate,
+            trigger=replace(trigger, spawn=spawn),
+            issue=Issue(
+                number=0,
+                title=reading.issue.title,
+                body=reading.issue.body,
+                private=reading.issue.private,
+            ),
+            adopted=adopted,
         )
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:

@@ -22,7 +22,7 @@ from lifecycle.model import keys
 from lifecycle.model.candidates import Candidate
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
-from lifecycle.model.status import Merge, PullState
+from lifecycle.model.status import Merge, Origin, PullState
 from lifecycle.model.times import EARLIEST
 
 log = logging.getLogger(__name__)
@@ -191,6 +191,8 @@ class PullObserver:
         home = self._fork(session) or self.github.aliases.name(repository)
         if reading.head_repository.lower() != home.lower():
             return None
+        if session.origin is Origin.PULL:
+            return session.id  # It was adopted, whoever opened it.
         done = self.store.facts.get(session.id).done
         pushed = keys.push(reading.pull.head) in done
         if reading.author != self.github.read.me():

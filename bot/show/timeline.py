@@ -107,7 +107,7 @@ class _Sentences:
         row, data = event.row, event.row.data
         match row.kind:
             case HistoryKind.CREATED:
-                yield say.created_line(data["issue"], row.actor)
+                yield say.created_line(data["issue"], data.get("origin", ""), row.actor)
             case HistoryKind.COMMAND:
                 yield say.command_line(row.actor, data["kind"])
             case HistoryKind.OBSERVED:

@@ -239,6 +239,7 @@ def requested_by(command: NewCommand) -> Requested:
         resume=command.resume,
         is_local=is_local(command.actor),
         spawn=command.spawn,
+        adopts=command.kind == "adopt",
     )
 
 

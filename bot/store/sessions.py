@@ -112,9 +112,11 @@ class SessionsTable(StoreTable):
             **columns(new),
             "number": new.issue.number,
             "agent": encoded(Agent(native_id=new.native_id)),
-            "work": encoded(Work()),
+            "work": encoded(Work(base=new.base)),
         }
         data = {"issue": new.issue.number, "title": new.issue.title, "agent": new.agent_type}
+        if not new.issue.number:
+            data["origin"] = new.origin
 
         def work(connection: sqlite3.Connection) -> list[str]:
             if not connection.execute(_CREATE, values).rowcount:

@@ -136,6 +136,7 @@ class CreatedSession(Struct, frozen=True, kw_only=True):
 class NewSession(CreatedSession, frozen=True, kw_only=True):
     """A session to create."""
 
+    base: str = ""  #: The commit that its branch exists at already; empty: it is a new branch.
     native_id: str = ""  #: The conversation that its first run continues; empty for a new one.
     permission_mode: str = ""  #: Empty: that of its agent type.
     metadata: Mapping[str, str] = {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lifecycle.model import actions as do
+from lifecycle.model.status import Origin
 
 _EVENTS: Final[Mapping[str, str]] = {
     "created": "Issue #{issue} given to the agent {agent}: {title}",
@@ -71,5 +72,7 @@ def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str
     if "keys" in data:
         values["keys"] = ", ".join(data["keys"])
     if kind == "created" and not values["issue"]:
+        if values.get("origin") == Origin.PULL:
+            return "Pull request given to the agent {agent}: {title}".format_map(values)
         return "Prompt given to the agent {agent}: {title}".format_map(values)
     return _EVENTS[kind].format_map(values).rstrip(": ")

@@ -133,7 +133,8 @@ def no_session(kind: str) -> str:
     """Return that the command `kind` had no effect, because there is no session."""
     return (
         f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
-        f"start one, comment `/{NAME} start` on the issue."
+        f"start one, comment `/{NAME} start` on the issue; on a pull request, comment "
+        f"`/{NAME} adopt`."
     )
 
 
@@ -154,8 +155,8 @@ def outsider(login: str) -> str:
     """Return that the bot ignored a label, command or comment of a person without write access."""
     return (
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
-        "only people with write access, or (except `merge`, `allow` and `budget`) listed in the "
-        "configuration, can instruct the bot. Such a person can repeat it."
+        "only people with write access, or (except `merge`, `allow`, `budget` and `adopt`) listed "
+        "in the configuration, can instruct the bot. Such a person can repeat it."
     )
 
 
@@ -287,6 +288,14 @@ def tracked_env_files(names: Iterable[str]) -> str:
     return (
         f"the repository has {', '.join(names)}, which `env-files` would fill with values of the"
         " server: remove it from the repository or from `env-files`"
+    )
+
+
+def rewritten(adopted: str) -> str:
+    """Return why commits are not pushed to an adopted branch: they replace a person's."""
+    return (
+        f"the commits do not build on {adopted[:7]}, at which the pull request was adopted; rebase "
+        "them onto it, because Mergewright never rewrites people's commits"
     )
 
 

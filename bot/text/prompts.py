@@ -22,6 +22,7 @@ _BEGINS = (*_SESSION, *_BEGINNING)
 #: All prompts with the names they may use.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "address_review": (*_SESSION, "head", "pull"),
+    "adopt": _BEGINS,
     "answer": (*_SESSION, "actor", "text", "question"),
     "check": _ANY,
     "discussion": (*_SESSION, *_BEGINNING, "about", "left_out"),

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from bot.text.history import describe_action
 from lifecycle.model import actions as do
-from lifecycle.model.status import CheckState, Status
+from lifecycle.model.status import CheckState, Origin, Status
 from lifecycle.read.sentences import person
 
 
@@ -165,11 +165,15 @@ def _passes(checks: list[CheckChange]) -> str:
     return "passes" if len(checks) == 1 else "pass"
 
 
-def created_line(issue: int, actor: str) -> Line:
-    """Return the first sentence of a session; the issue 0 is none, an empty `actor` not named."""
+def created_line(issue: int, origin: str, actor: str) -> Line:
+    """Return the first sentence of a session.
+
+    The issue 0 is none, an empty `actor` not named. `origin`: see `Origin`.
+    """
     if not issue:
         by = f" by {person(actor)}" if actor else ""
-        return Line(f"A session was opened for a prompt{by}", "busy")
+        what = "this pull request" if origin == Origin.PULL else "a prompt"
+        return Line(f"A session was opened for {what}{by}", "busy")
     who = f" for @{actor}" if actor else ""
     return Line(f"A session was opened for issue #{issue}{who}", "busy")
 

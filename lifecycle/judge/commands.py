@@ -188,6 +188,12 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         if_ineffective="The session would end again at once: {because}. {remedy}",
         fault=_no_such_agent,
     ),
+    "adopt": CommandRule(
+        "",
+        works=frozenset(),
+        otherwise="A session is already working on this pull request (`{status}`): {because}.",
+        over="Its session has ended: {because}. Write `/mergewright start` to continue it.",
+    ),
     "stop": CommandRule("", otherwise="The session has already ended: {because}."),
     "pause": CommandRule(
         "Paused: the program is stopped; the conversation and the work are kept. "

@@ -35,6 +35,14 @@ class Spawn(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, str] = {}
 
 
+class Adopted(Struct, frozen=True, kw_only=True):
+    """A person's open pull request that a session is to continue, as it was read then."""
+
+    branch: str
+    head: str
+    from_fork: bool  #: Whether the branch is in another repository.
+
+
 class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     """A start command, already authorized, for a new session."""
 
@@ -47,6 +55,7 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     is_local: bool = False  #: Whether it came from this machine, so that no comment answers it.
     #: For a session beside those of the issue, or without an issue; None: the issue's only one.
     spawn: Spawn | None = None
+    adopts: bool = False  #: Whether it is the command `adopt`, on a pull request.
 
 
 Trigger = Labelled | Reopened | Requested
@@ -64,5 +73,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     edited_by: str | None = None
     issue: Issue | None = None  #: None: there is no such issue, or the trigger is a reopening.
     is_pull: bool = False
+    adopted: Adopted | None = None  #: None: nothing is adopted, or there is no such pull request.
     session: str = ""  #: The one it concerns; empty: the newest of the issue, if it has one.
     priority: int = 0  #: From the issue's labels.

@@ -45,7 +45,8 @@ class Remark(Struct, frozen=True, kw_only=True):
 class Issue(Struct, frozen=True, kw_only=True):
     """The issue a session works on; title and body as they were at the trigger.
 
-    Of a session that has none, title and body are those of its prompt, and all else is the default.
+    Of a session that has none, title and body are those of its prompt or of the pull request that
+    it adopted, and all else is the default.
     """
 
     number: int  #: 0: there is no issue.

@@ -40,6 +40,7 @@ class Origin(StrEnum):
 
     ISSUE = "issue"
     PROMPT = "prompt"  #: A free text, at the command line, on the page or in the API.
+    PULL = "pull"  #: A person's pull request, by the command `adopt`.
 
 
 class Activity(StrEnum):

@@ -19,6 +19,8 @@ FIX_CI: Final = "fix_ci"
 ADDRESS_REVIEW: Final = "address_review"
 #: The prompt of the first run; the issue's discussion is part of the message.
 START: Final = "start"
+#: The same for a session that continues a person's pull request.
+ADOPT: Final = "adopt"
 #: The recorded result of an answer that fits no choice, or was written before the question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (

@@ -10,7 +10,7 @@ from lifecycle.model import keys
 from lifecycle.model.facts import Pull
 from lifecycle.model.key import Key, KeyKind
 from lifecycle.model.policy import MergeMethod
-from lifecycle.model.status import Merge
+from lifecycle.model.status import Merge, Origin
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
 from lifecycle.read.merging import barred, by_hand, merges
@@ -172,7 +172,7 @@ def tidy(judged: Judged) -> Wanted:
     view, pull, policy = judged.view, judged.view.pull, judged.view.policy
     if pull is None:
         return
-    if policy.delete_branch:
+    if policy.delete_branch and view.facts.origin is not Origin.PULL:
         key = keys.delete_branch(view.facts.branch)
         base = pull.base_branch
         yield do.DeleteBranch(key=key, branch=view.facts.branch, sha=pull.head, base=base)

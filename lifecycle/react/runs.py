@@ -8,7 +8,8 @@ from lifecycle.model import keys
 from lifecycle.model.key import KeyKind, ParkCause, StartCause
 from lifecycle.model.names import agent_of
 from lifecycle.model.policy import delay
-from lifecycle.react.messages import START, discussion, review_prompt, waiting
+from lifecycle.model.status import Origin
+from lifecycle.react.messages import ADOPT, START, discussion, review_prompt, waiting
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 
@@ -72,7 +73,8 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1
-    prompt = do.Prompt(name=START if run == 1 else "take_over" if command else "resume")
+    begins = ADOPT if view.facts.origin is Origin.PULL else START
+    prompt = do.Prompt(name=begins if run == 1 else "take_over" if command else "resume")
     reviews = command is not None and command.kind == "review"
     first = cause is StartCause.FIRST
     covers = [keys.forward(command.key).of_run(run)] if command and reviews else []

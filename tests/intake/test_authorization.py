@@ -285,7 +285,7 @@ def test_a_local_command_is_not_answered_on_github(
 
 
 @pytest.mark.parametrize("actor", ["mallory", "ada"])
-@pytest.mark.parametrize("kind", ["allow", "budget", "merge"])
+@pytest.mark.parametrize("kind", ["adopt", "allow", "budget", "merge"])
 def test_protected_paths_and_money_need_write_access_at_this_moment(
     conversation: Conversation, kind: str, actor: str
 ) -> None:

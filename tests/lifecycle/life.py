@@ -30,6 +30,7 @@ from lifecycle.model.status import (
     CheckState,
     Merge,
     Mover,
+    Origin,
     Probe,
     PullState,
     Reason,
@@ -46,7 +47,7 @@ class Life:
     Every step changes facts and reconciles until no action is left.
     """
 
-    def __init__(self, *, issue: int = 12, **policy: Any) -> None:
+    def __init__(self, *, issue: int = 12, origin: Origin = Origin.ISSUE, **policy: Any) -> None:
         self.policy = Policy(**policy)
         self.now = NOW
         #: Actions carried out, in order: `(key, action)`.
@@ -59,7 +60,13 @@ class Life:
         self.failure_reason = Reason.ACTION_FAILED  #: Their failure.
         subject = Issue(number=issue, title="x")
         self.facts: Facts = facts(
-            run=0, slot=True, agent=Agent(), created=NOW, done={}, issue=subject
+            run=0,
+            slot=True,
+            agent=Agent(),
+            created=NOW,
+            done={},
+            issue=subject,
+            origin=origin,
         )
         self.facts = replace(self.facts, done={})
         self.slots = True  #: Whether a slot is free.

@@ -8,7 +8,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Spending
 from lifecycle.model.key import KeyKind, parse
 from lifecycle.model.policy import Mode
-from lifecycle.model.status import Status
+from lifecycle.model.status import Origin, Status
 from tests.lifecycle.decisions import decision
 from tests.lifecycle.life import Life
 from tests.lifecycle.universe import command, facts
@@ -63,3 +63,10 @@ def test_a_budget_of_its_own_replaces_that_of_the_policy(
     session = facts(budget_usd=budget, spent=Spending(cost_usd=4.0), commands=commands)
     for usd in (0.0, 3.0, 100.0):
         assert decision(session, session_usd=usd).status is status, usd
+
+
+def test_an_adopted_branch_is_the_persons_after_the_merge_too() -> None:
+    life = with_pull(origin=Origin.PULL, mode=Mode.MERGE).reviewer_approves().reads(Status.MERGED)
+    assert life.received() == ["adopt"]
+    kinds = [parse(key).kind for key in life.sent()]
+    assert kinds[-2:] == [KeyKind.MERGE, KeyKind.RELEASE]
