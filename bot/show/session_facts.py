@@ -24,7 +24,8 @@ _GROUPS: Final = (
     ("Actions", ("done", "pending", "sent", "failures")),
     ("Queue and outcome", ("slot", "waits", "start_due", "ended", "restored_at")),
     ("Budget", ("budget_usd",)),
-    ("Spending", ("spent", "spent_ever", "spent_today", "spent_by_person", "spent_by_agent")),
+    ("Spending", ("spent", "spent_ever", "spent_beside", "spent_today")),
+    ("Spending of others", ("spent_by_person", "spent_by_agent")),
 )
 
 

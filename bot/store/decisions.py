@@ -35,7 +35,7 @@ from bot.store.rows import (
 )
 from bot.store.sessions import Related
 from bot.store.slots import free_slot
-from bot.store.usage import day_of, spent_on_day
+from bot.store.usage import day_of, spent_beside, spent_on_day
 from bot.store.values import (
     DecisionRecord,
     HistoryKind,
@@ -146,7 +146,7 @@ def _load(
 ) -> Iterator[LoadedSession]:
     """Load each session; one with a corrupt row has the error as its facts."""
     among = (encoded(ids),)
-    related = Related(connection, ids)
+    related, beside = Related(connection, ids), spent_beside(connection, *among)
     outbox = by_session(connection.execute(OUTBOX, among))
     freezes, closed = freezes_by_scope(connection), archived(connection)
     today: dict[tuple[str, str], Spending] = {}
@@ -162,6 +162,7 @@ def _load(
         try:
             facts = _facts(
                 row,
+                spent_beside=beside.get(name, Spending()),
                 spent_today=spent_today("repository", repository),
                 spent_by_person=spent_today("requester", row["requester"]),
                 spent_by_agent=spent_today("agent", row["agent_name"]),

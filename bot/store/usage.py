@@ -60,6 +60,13 @@ _OF_DAY_BEFORE = {
 OF_SESSIONS = f"""SELECT session, run, {_sums(_SPENT)}
     FROM usage WHERE session IN (SELECT value FROM json_each(?)) GROUP BY session, run"""
 
+#: What the other sessions of each session's issue used.
+BESIDE_SESSIONS = f"""SELECT one.id AS session, {_sums(_SPENT)} FROM sessions AS one
+    JOIN sessions AS other ON other.repository = one.repository AND other.number = one.number
+    JOIN usage ON usage.session = other.id
+    WHERE one.id IN (SELECT value FROM json_each(?)) AND one.number > 0 AND other.id <> one.id
+    GROUP BY one.id"""
+
 #: What usage can be grouped by: the SQL expressions of the group's name and of the order.
 USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("session", "min(created) DESC"),
@@ -293,6 +300,12 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
     if not counted:
         return _NO_SPENDING
     return Spending(**{name: sum(row[name] for row in counted) for name in _SPENT})
+
+
+def spent_beside(connection: sqlite3.Connection, ids: str) -> dict[str, Spending]:
+    """Return what the other sessions of each session's issue used; `ids` is a list as JSON."""
+    rows = connection.execute(BESIDE_SESSIONS, (ids,))
+    return {row["session"]: _spending(row) for row in rows}
 
 
 def spent_on_day(connection: sqlite3.Connection, column: str, name: str, day: str) -> Spending:

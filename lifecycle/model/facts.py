@@ -335,7 +335,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     #: The permission modes that commands may give it, by the names in `agents`.
     allowed_modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spent: Spending = Spending()  #: By all its runs since it was last restored.
-    spent_ever: Spending = Spending()  #: By all runs there ever were for its issue.
+    spent_ever: Spending = Spending()  #: By all its runs there ever were.
+    spent_beside: Spending = Spending()  #: By the other sessions of its issue.
     spent_today: Spending = Spending()  #: By all sessions of its repository, this UTC day.
     spent_by_person: Spending = Spending()  #: By all sessions of its requester, this UTC day.
     spent_by_agent: Spending = Spending()  #: By all runs of its agent, this UTC day.

@@ -101,8 +101,18 @@ class _Scope(NamedTuple):
     of_day: bool = False
 
 
+def _spent_on_issue(facts: Facts) -> Spending:
+    one, others = facts.spent_ever, facts.spent_beside
+    return Spending(
+        cost_usd=one.cost_usd + others.cost_usd,
+        tokens=one.tokens + others.tokens,
+        unpriced=one.unpriced + others.unpriced,
+        active_seconds=one.active_seconds + others.active_seconds,
+    )
+
+
 _SESSION = _Scope("session", lambda facts: facts.spent, "this session's %")
-_ISSUE = _Scope("issue", lambda facts: facts.spent_ever, "this issue's %")
+_ISSUE = _Scope("issue", _spent_on_issue, "this issue's %")
 _REPOSITORY = _Scope("day", lambda facts: facts.spent_today, "this repository's daily %", True)
 _PERSON = _Scope(
     "person",

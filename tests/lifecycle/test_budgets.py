@@ -292,3 +292,10 @@ def test_tokens_without_a_price_count_in_every_budget_of_dollars(name: str) -> N
     assert status(900_000_000) is Status.PAUSED
     assert status(100_000, unpriced_usd=9.0) is Status.WORKING
     assert status(900_000_000, unpriced_usd=0.0) is Status.WORKING
+
+
+def test_all_sessions_of_an_issue_use_its_budget() -> None:
+    half = Spending(cost_usd=2.5)
+    found = decision(facts(spent_ever=half, spent_beside=half), issue_usd=5.0)
+    assert (found.status, found.reason) == (Status.PAUSED, Reason.BUDGET_EXHAUSTED)
+    assert decision(facts(spent_ever=half), issue_usd=5.0).status is Status.WORKING

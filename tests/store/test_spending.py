@@ -104,3 +104,22 @@ def test_usage_wakes_the_sessions_that_share_a_budget_of_the_day(
     assert woken(turn) == []
     rest = replace(turn, activity=Activity.READY, since=scenario.clock.passes(700))
     assert woken(rest) == ["widgets-2"]
+
+
+def test_the_sessions_of_an_issue_share_its_budget(scenario: Scenario, store: Store) -> None:
+    first, other = scenario.session(12), scenario.session(13)
+    second = replace(scenario.new_session(12), id="widgets-12b", branch="b")
+    prompts = [replace(scenario.new_session(0), id=f"widgets-p{n}", branch=f"p{n}") for n in (1, 2)]
+    for new in (second, *prompts):
+        assert store.sessions.create(new)
+    for session in (first, second.id, other, "widgets-p1"):
+        uses(store, session, 1)
+        uses(store, session, 2)
+    for session, beside in (
+        (first, 200),
+        (second.id, 200),
+        (other, 0),
+        ("widgets-p1", 0),
+        ("widgets-p2", 0),
+    ):
+        assert store.facts.get(session).spent_beside.tokens == beside, session
