@@ -5,9 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from bot.store import NewSession
+from bot.store import NewSession, Observation
 from lifecycle.model.candidates import Spawn
-from lifecycle.model.facts import Issue
+from lifecycle.model.facts import Agent, Issue, Usage
+from lifecycle.model.status import Origin, Status
 from tests.web.conftest import Site, bearer
 
 
@@ -59,6 +60,40 @@ def test_a_session_that_is_not_open_yet_or_was_refused_says_so(site: Site) -> No
     problem = site.seen("/api/v1/sessions/widgets-p1").json()
     why = "The session widgets-p1 was not opened: there is no agent `ada` here."
     assert (problem["status"], problem["detail"]) == (404, why)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/agents/shell", "/costs", "/projects/widgets", "/sessions/widgets-p1"),
+        *(f"/sessions/widgets-p1{tab}" for tab in ("?raw=true", "/checks", "/cost", "/facts")),
+    ],
+)
+def test_every_page_shows_a_session_without_an_issue(site: Site, path: str) -> None:
+    opened = NewSession(
+        id="widgets-p1",
+        project="widgets",
+        repository="acme/widgets",
+        created=site.store.clock(),
+        issue=Issue(number=0, title="Add a flag"),
+        branch="flags",
+        origin=Origin.PROMPT,
+        requester="mara",
+        agent_type="shell",
+        agent_name="shell",
+    )
+    assert site.store.sessions.create(opened)
+    agent = Agent(run=1, usage=Usage(input=1000, cost_usd=1.5))
+    site.store.observations.record(
+        [Observation(session="widgets-p1", agent=agent)], site.store.clock()
+    )
+    site.decide("widgets-p1", Status.WORKING, "the agent is at work")
+    response = site.seen(path)
+    assert response.status_code == 200
+    assert "Add a flag" in response.text
+    assert "widgets-p1" in response.text
+    assert "#0" not in response.text
+    assert "issue 0" not in response.text.casefold()
 
 
 def test_the_api_opens_another_session_of_an_issue_only_on_request(site: Site) -> None:
