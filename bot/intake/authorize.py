@@ -105,7 +105,7 @@ class CommandAuthorizer:
 
     def _settle(self, command: NewCommand) -> None:
         now = self._clock()
-        session = self._session(command)
+        session = session_for(self._store, command)
         if not may_give(self._people, command.repository, command.actor, command.kind):
             outsider = Outsider(
                 repository=command.repository,
@@ -137,15 +137,6 @@ class CommandAuthorizer:
             why = "no session works on this"
             self._store.commands.refuse(command.key, why, self._replies(command, topic))
 
-    def _session(self, command: NewCommand) -> Session | None:
-        """The session that a command is for: the one it names, or else that of its place."""
-        if command.spawn:
-            return None
-        found = command.addressee or session_on(self._store, command.repository, command.number)
-        session = self._store.sessions.get(found) if found else None
-        # A name may be that of another repository's session, where other people have access.
-        return session if session and session.repository == command.repository else None
-
     def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
         """The note that an issue has several sessions, for a command that names none of them."""
         if command.addressee or session.issue.number != command.number:
@@ -167,6 +158,16 @@ class CommandAuthorizer:
         }
         values = by_topic.get(topic, {"text": command.text})
         return replies(command.key, command.comment, command.number, topic, values)
+
+
+def session_for(store: Store, command: NewCommand) -> Session | None:
+    """Return the session that a command is for: the one it names, or else that of its place."""
+    if command.spawn:
+        return None
+    found = command.addressee or session_on(store, command.repository, command.number)
+    session = store.sessions.get(found) if found else None
+    # A name may be that of another repository's session, where other people have access.
+    return session if session and session.repository == command.repository else None
 
 
 def session_on(store: Store, repository: str, number: int) -> str | None:

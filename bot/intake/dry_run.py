@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bot.intake.authorize import session_on
+from bot.intake.authorize import session_for
 from bot.intake.inbox import Inbox
 from bot.intake.salvage import UNDECODABLE
 from bot.store import Delivery, Store
@@ -95,7 +95,7 @@ def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
     asks = [
         Effect(
             f"@{command.actor} asks: {command.kind} {command.text}".rstrip(),
-            session_on(store, command.repository, command.number) or "",
+            session.id if (session := session_for(store, command)) else "",
         )
         for command in commands
     ]

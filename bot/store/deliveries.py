@@ -72,7 +72,8 @@ class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One effect of a delivery: a subject to read again at GitHub, or a command."""
 
     repository: str
-    subject: str  #: As in `RefreshRequest`; for a command `number:12`.
+    #: As in `RefreshRequest`; for a command `number:12`, or `session:widgets-12b` if it names one.
+    subject: str
     command: str = ""  #: The kind of the command; empty: the subject is read again.
     actor: str = ""  #: The login of the person who gave the command; empty: no command.
 
@@ -251,7 +252,7 @@ def _outcome(one: ProcessedDelivery) -> tuple[str, str, str, str]:
         *(
             DeliveryEffect(
                 repository=each.repository,
-                subject=f"number:{each.number}",
+                subject=f"session:{each.addressee}" if each.addressee else f"number:{each.number}",
                 command=each.kind,
                 actor=each.actor,
             )

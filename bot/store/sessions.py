@@ -46,6 +46,8 @@ OF_SUBJECTS = """WITH wanted AS (SELECT value ->> 0 AS repository, value ->> 1 A
             ORDER BY ended IS NOT NULL, created DESC, rowid DESC LIMIT 1) AS by_issue,
         (SELECT id FROM sessions AS s
             WHERE s.repository = wanted.repository AND s.branch = wanted.name) AS by_branch,
+        (SELECT id FROM sessions AS s
+            WHERE s.repository = wanted.repository AND s.id = wanted.name) AS by_id,
         coalesce((SELECT session FROM session_pulls AS p
             WHERE p.repository = wanted.repository AND p.head = wanted.name LIMIT 1),
             (SELECT id FROM sessions AS s
@@ -53,7 +55,8 @@ OF_SUBJECTS = """WITH wanted AS (SELECT value ->> 0 AS repository, value ->> 1 A
         FROM wanted)
     SELECT repository, subject, CASE kind WHEN 'issue' THEN by_issue WHEN 'branch' THEN by_branch
             WHEN 'sha' THEN by_sha WHEN 'number' THEN coalesce(by_pull, by_issue)
-            WHEN 'pull' THEN by_pull WHEN 'other' THEN by_pull END AS session
+            WHEN 'pull' THEN by_pull WHEN 'other' THEN by_pull
+            WHEN 'session' THEN by_id END AS session
     FROM found"""
 BLOCKED_BY = """SELECT DISTINCT number FROM sessions
     WHERE repository = ? AND ended IS NULL AND run = 0
@@ -180,7 +183,8 @@ class SessionsTable(StoreTable):
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return session ids by pair of repository and subject; pairs without one are missing.
 
-        Besides the subjects of `of_subject`, `number:12` is an issue or a pull request.
+        Besides the subjects of `of_subject`, `number:12` is an issue or a pull request, and
+        `session:widgets-12b` a session by its id.
         """
         wanted = [
             (repository, subject, *subject.partition(":")[::2])

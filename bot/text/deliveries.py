@@ -17,6 +17,7 @@ _SUBJECTS: Final[Mapping[str, str]] = {
     "pull": "pull request #{name}",
     "other": "pull request #{name}",
     "number": "#{name}",
+    "session": "{name}",
     "branch": "branch {name}",
     "access": "people's permissions",
     "repository": "everything",

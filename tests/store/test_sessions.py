@@ -65,11 +65,12 @@ def test_a_session_is_found_by_issue_branch_pull_request_and_commit(
     assert store.sessions.of_subject(REPOSITORY, "issue:99") is None
     known = [
         *("issue:12", "branch:mergewright/12-it-breaks", "pull:34", "sha:feed", "sha:cafe"),
-        *("other:34", "number:12", "number:34"),
+        *("other:34", "number:12", "number:34", f"session:{name}"),
     ]
-    unknown = ["issue:34", "pull:12", "branch:12", "sha:12", "number:99", "access:"]
+    unknown = ["issue:34", "pull:12", "branch:12", "sha:12", "number:99", "access:", "session:no"]
     pairs = [(REPOSITORY, subject) for subject in (*known, *unknown)]
-    assert store.sessions.of_subjects([*pairs, ("acme/gears", "issue:12")]) == {
+    others = [("acme/gears", "issue:12"), ("acme/gears", f"session:{name}")]
+    assert store.sessions.of_subjects([*pairs, *others]) == {
         (REPOSITORY, subject): name for subject in known
     }
     assert store.sessions.of_subject("acme/gadgets", "pull:34") is None
@@ -240,11 +241,14 @@ def test_of_several_sessions_of_an_issue_the_newest_open_one_is_found(
         assert store.sessions.create(new)
     assert store.sessions.of_issue(REPOSITORY, 12) == ["widgets-12c", "widgets-12b", first]
     assert store.sessions.of_subject(REPOSITORY, "issue:12") == "widgets-12c"
+    subject = (REPOSITORY, "issue:12")
+    assert store.sessions.of_subjects([subject]) == {subject: "widgets-12c"}
     over = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="x", at=clock())
     for name in ("widgets-12c", "widgets-12b"):
         scenario.decides(name, status="killed", ended=over)
         found = store.sessions.of_subject(REPOSITORY, "issue:12")
         assert found == ("widgets-12b" if name == "widgets-12c" else first)
+        assert store.sessions.of_subjects([subject]) == {subject: found}
 
 
 def test_a_session_keeps_what_was_given_for_it(scenario: Scenario, store: Store) -> None:

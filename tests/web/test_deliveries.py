@@ -95,6 +95,20 @@ def test_a_delivery_names_its_session_what_it_caused_and_what_happened_next(site
     assert [one["session"] for one in detail["next"]] == [session]
 
 
+def test_a_command_that_names_a_session_leads_to_that_one(site: Site) -> None:
+    session = site.session(1)
+    site.session(2)
+    text = "@mergewright widgets-2 stop"
+    arrives(site, "d-1", "issue_comment", comment(text))
+    arrives(site, "d-2", "issue_comment", comment(text), processed=False)
+    assert site.seen("/api/v1/deliveries/d-1").json()["delivery"]["outcomes"] == [
+        {"text": "look again at issue #1 of acme/widgets", "session": session},
+        {"text": "@mara commands stop on widgets-2", "session": "widgets-2"},
+    ]
+    found = site.seen("/api/v1/deliveries/d-2/dry-run").json()
+    assert [one["session"] for one in found["effects"]] == [session, "widgets-2"]
+
+
 def test_a_failed_delivery_is_processed_again_after_a_confirmation(site: Site) -> None:
     arrives(site, "d-1", "issues", b'{"action": <b>}')
     sign_in(site)
