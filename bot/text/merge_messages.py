@@ -11,14 +11,15 @@ _TITLE_LIMIT, _BODY_LIMIT, _MOST_TRAILERS = 256, 20_000, 50
 _PLACEHOLDER = re.compile(r"\{(title|number|issue|commits|body)\}")
 #: Credit and sign-off: https://docs.github.com/en/pull-requests/committing-changes-to-your-project/creating-and-editing-commits/creating-a-commit-with-multiple-authors
 _TRAILER = re.compile(
-    r"^(co-authored-by|signed-off-by):[ \t]*([^<>@#/\n]{1,100}?)[ \t]*"
+    r"^(co-authored-by|signed-off-by):[ \t]*+([^<>@#/\n]{1,100})"
     r"<([\w.+\-\[\]]{1,100}@[\w.-]{1,100})>[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _NAMES: Final = {"co-authored-by": "Co-authored-by", "signed-off-by": "Signed-off-by"}
 #: The bot's own lines at the start of a description, and hidden comments.
 _OWN_LINES = re.compile(r"\A(?:Closes #\d+\s+)?Written by the agent [^\n]*\n*")
-_HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
+#: One without an end extends to the end of the text, which takes linear time.
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def merge_title(template: str, title: str, number: int, issue: int) -> str:
@@ -68,7 +69,8 @@ def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str,
     found: dict[tuple[str, str], str] = {}
     credited = (f"Co-authored-by: {author}" for author in authors)
     for text in (*messages, *credited):
-        for kind, name, email in _TRAILER.findall(text):
+        for kind, padded, email in _TRAILER.findall(text):
+            name = padded.rstrip(" \t")
             if name.isprintable() and not has_closing_keyword(f"{name} {email}"):
                 line = f"{_NAMES[kind.lower()]}: {name} <{email}>"
                 found.setdefault((kind.lower(), email.lower()), line)

@@ -1,5 +1,6 @@
 """Messages of merge commits: templates, credit and sign-off, and neutralized text of others."""
 
+import time
 from typing import Any
 
 import pytest
@@ -79,6 +80,23 @@ def test_credit_and_sign_off_are_kept_once_at_the_end() -> None:
 )
 def test_other_lines_are_no_credit(line: str) -> None:
     assert trailers([line]) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Co-authored-by:" + " " * 3_000 + "x",
+        "Co-authored-by: Ann" + " \t" * 1_500 + "x",
+        "Co-authored-by: Ann <a@b.c>" + " " * 3_000 + "x",
+        "`<!--`" * 10_000,
+    ],
+)
+def test_hostile_text_takes_linear_time(text: str) -> None:
+    """An agent writes messages and descriptions, and no other thread runs while Python matches."""
+    began = time.thread_time()
+    assert trailers([text]) == ()
+    assert len(message("{body}", body=text)) < 21_000
+    assert time.thread_time() - began < 0.5
 
 
 def test_no_message_exceeds_githubs_limits() -> None:
