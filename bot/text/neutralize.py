@@ -16,7 +16,8 @@ _ZERO_WIDTH = "\u200b"
 _LINE_LIMIT = 200  #: In characters.
 
 #: A slash command of any bot in the repository: `/mergewright merge`, `/lgtm`.
-_COMMAND = re.compile(r"^[ \t>*-]*/(?=[A-Za-z])", re.MULTILINE)
+#: Bots strip lines of any blanks, such as no-break spaces.
+_COMMAND = re.compile(r"^(?:[^\S\n]|[>*\u200b-])*+/(?=[A-Za-z])", re.MULTILINE)
 _MENTION = re.compile(r"@(?=[A-Za-z0-9])")
 #: GitHub decodes `&#64;` to `@` and `&#35;` to `#` before it looks for mentions and references.
 _ENTITY = re.compile(r"&(?=#?\w{1,31};)")
@@ -24,7 +25,8 @@ _ENTITY = re.compile(r"&(?=#?\w{1,31};)")
 # capped, so that hostile text takes linear time.
 _CLOSING = re.compile(
     r"(?<![A-Za-z0-9])(close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
-    r"(?=[^A-Za-z0-9#\[]{0,20}(?:\[|#\d|[\w.-]{1,40}/[\w.-]{1,100}#\d|gh-\d|https?://|www\.))",
+    r"(?=(?:\s++|<[^<>]{0,1000}+>|[^A-Za-z0-9#\[]){0,50}+"
+    r"(?:\[|#\d|[\w.-]{1,40}/[\w.-]{1,100}#\d|gh-\d|https?://|www\.))",
     re.IGNORECASE,
 )
 _SKIP = re.compile(

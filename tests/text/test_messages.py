@@ -30,6 +30,9 @@ ZERO_WIDTH = "\u200b"
         "Fixes [the bug](https://github.com/acme/widgets/issues/12)",
         "fixes:#12",
         "fixes &#35;12",
+        f"fixes{' ' * 30}#12",
+        "fixes <b>#12</b>",
+        "fixes <!-- the hidden words --> #12",
     ],
 )
 def test_every_closing_keyword_is_neutralized(text: str) -> None:
@@ -69,6 +72,8 @@ def test_plain_text_is_unchanged() -> None:
         ("ask &#64;alice", "&#64;"),
         ("/mergewright merge", "/mergewright"),
         ("> /lgtm", "/lgtm"),
+        ("\xa0/lgtm", "/lgtm"),
+        ("\u3000/lgtm", "/lgtm"),
         ("@mergewright stop", "@mergewright"),
         ("Tidy [skip ci]", "[skip ci]"),
         ("Tidy [CI skip]", "[CI skip]"),
@@ -88,7 +93,13 @@ def test_control_characters_are_removed() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("fix" + "-" * 60_000, "\n" * 60_000, "fix " + "a." * 30_000, "fix" + " " * 60_000),
+        *("<fix>" * 13_000, f"fix<{'a' * 999}>" * 60, "\xa0" * 60_000),
+    ],
+)
 def test_hostile_text_takes_linear_time(text: str) -> None:
     began = time.process_time()
     neutralize(text)
