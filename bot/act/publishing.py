@@ -20,7 +20,13 @@ from lifecycle.model.status import Origin, PullState, Reason
 from runtimes.workspaces import held_commits
 from runtimes.workspaces.git import EMAIL
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
-from runtimes.workspaces.push_checks import PatchTooLarge, holds, skips_checks, touched
+from runtimes.workspaces.push_checks import (
+    PatchTooLarge,
+    foreign_encoding,
+    holds,
+    skips_checks,
+    touched,
+)
 
 #: The number of characters that GitHub accepts in the body of a pull request (measured).
 _MOST_OF_SUMMARY = 65_536
@@ -110,6 +116,9 @@ class Publishing:
         if session.origin is Origin.PULL and not mirror.is_ancestor(session.work.base, head):
             why = messages.rewritten(session.work.base)
             return Rejected(why, Reason.PUSH_REFUSED)
+        if encoding := foreign_encoding(mirror, head):
+            why = f"commit messages must be in UTF-8, and {encoding}"
+            return Rejected(why, Reason.COMMIT_MESSAGES)
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)

@@ -16,7 +16,8 @@ _SKIPS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-
+_UTF8 = ("utf-8", "utf8")
+_ENCODING_CHARACTERS = 40
 #: Patches of more bytes are not searched, and so not pushed.
 _PATCH_BYTES = 256 * 1024**2
 #: A patch is searched in parts of this size, with an overlap of more than any secret's length.
@@ -45,6 +46,21 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
     if there and changed:
         changed &= _differing(mirror, there, head, specs)
     return sorted(changed)
+
+
+def foreign_encoding(mirror: Mirror, head: str) -> str:
+    """Return a commit of a push, and the encoding that it names if that is not UTF-8; else empty.
+
+    Git converts a message from the encoding that its commit names: `IBM037` and `UTF-16` leave
+    nothing of it for the other checks, while GitHub has the message as it is. See "Discussion" in
+    https://git-scm.com/docs/git-commit
+    """
+    shown = ("log", "--format=%h %e")
+    for line in git(mirror.path, *shown, head, "--not", "--branches", "--").split("\n"):
+        sha, _, encoding = line.partition(" ")
+        if encoding and encoding.lower() not in _UTF8:
+            return f"{sha} names the encoding {encoding[:_ENCODING_CHARACTERS]}"
+    return ""
 
 
 def skips_checks(mirror: Mirror, head: str) -> str:

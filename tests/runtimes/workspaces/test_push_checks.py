@@ -7,7 +7,13 @@ import pytest
 from lifecycle.model.policy import PROTECTED_PATHS
 from runtimes.workspaces import push_checks
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.push_checks import PatchTooLarge, holds, skips_checks, touched
+from runtimes.workspaces.push_checks import (
+    PatchTooLarge,
+    foreign_encoding,
+    holds,
+    skips_checks,
+    touched,
+)
 from runtimes.workspaces.worktree import Worktree
 from tests.runtimes.repositories import Git
 from tests.runtimes.workspaces.conftest import BRANCH
@@ -131,6 +137,21 @@ def test_commit_messages_that_skip_checks_are_found(
 ) -> None:
     git.commit(worktree.path, "a", "1", message)
     assert skips_checks(mirror, mirror.take(worktree)) == words
+
+
+@pytest.mark.parametrize("encoding", ["IBM037", "UTF-16", "ISO-8859-1"])
+def test_a_message_that_git_would_convert_is_found(
+    worktree: Worktree, mirror: Mirror, git: Git, encoding: str
+) -> None:
+    """Git reads nothing of a message in EBCDIC; what GitHub reads of it, no check would see."""
+    git.commit(worktree.path, "a", "1")
+    assert foreign_encoding(mirror, mirror.take(worktree)) == ""
+    named = ("-c", f"i18n.commitEncoding={encoding}")
+    git(worktree.path, *named, "commit", "--quiet", "--allow-empty", "-m", "Use hunter2 [skip ci]")
+    hidden = git(worktree.path, "rev-parse", "--short", "HEAD").strip()
+    git.commit(worktree.path, "a", "2")
+    found = foreign_encoding(mirror, mirror.take(worktree))
+    assert found == f"{hidden} names the encoding {encoding}"
 
 
 def secret(text: str) -> bool:
