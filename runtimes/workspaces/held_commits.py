@@ -4,13 +4,12 @@ Except for `removed_commits`, every function examines the commits that a push pu
 no branch of GitHub has.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.push_checks import published_patches
 
 _MEGABYTE = 1_000_000
 #: A longer line is examined in pieces of this size, each with the end of the one before.
@@ -77,33 +76,29 @@ def suspicious_places(
     mirror: Mirror, head: str, suspects: Callable[[str], bool]
 ) -> list[SuspiciousPlace]:
     """Return the places, each once, with an added line or message that `suspects` matches."""
-    show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
-    # Without context it is smaller than the patch whose size `push_checks.holds` has limited.
+    # Without context they are smaller than the patches whose size `push_checks.holds` has limited.
     names = ("--src-prefix=a/", "--dst-prefix=b/", "--unified=0")
-    with tempfile.NamedTemporaryFile(dir=mirror.path, prefix="tmp_") as file:
-        patch = Path(file.name)
-        form = "--format=commit %H%n%w(0,4,4)%B"
-        git(mirror.path, *show, *names, form, head, "--not", "--branches", "--", into=patch)
-        return list(dict.fromkeys(_suspicious(patch, suspects)))
+    form = "--format=commit %H%n%w(0,4,4)%B"
+    with published_patches(mirror, head, *names, form) as files:
+        return list(dict.fromkeys(place for file in files for place in _suspicious(file, suspects)))
 
 
-def _suspicious(patch: Path, suspects: Callable[[str], bool]) -> Iterator[SuspiciousPlace]:
+def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[SuspiciousPlace]:
     sha = path = ""
     added, before = False, b""  # Of a line that is longer than a piece.
-    with patch.open("rb") as lines:
-        while piece := lines.readline(_PIECE_BYTES):
-            if before:
-                pass
-            elif piece.startswith(b"commit "):
-                sha, path, added = piece.split()[1].decode(), "", False
-            elif piece.startswith(_FILE):
-                path = piece.removeprefix(_FILE).decode(errors="replace").strip().strip('"')
-                added = False
-            else:
-                added = piece.startswith((b"+", b"    "))
-            if added and suspects((before + piece).decode(errors="replace")):
-                yield SuspiciousPlace(sha, path)
-            before = b"" if piece.endswith(b"\n") else piece[-_OVERLAP_BYTES:]
+    while piece := lines.readline(_PIECE_BYTES):
+        if before:
+            pass
+        elif piece.startswith(b"commit "):
+            sha, path, added = piece.split()[1].decode(), "", False
+        elif piece.startswith(_FILE):
+            path = piece.removeprefix(_FILE).decode(errors="replace").strip().strip('"')
+            added = False
+        else:
+            added = piece.startswith((b"+", b"    "))
+        if added and suspects((before + piece).decode(errors="replace")):
+            yield SuspiciousPlace(sha, path)
+        before = b"" if piece.endswith(b"\n") else piece[-_OVERLAP_BYTES:]
 
 
 def _foreign(

@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +19,13 @@ _SKIPS = re.compile(
 
 _UTF8 = ("utf-8", "utf8")
 _ENCODING_CHARACTERS = 40
+#: Options of `git log` for the patches of merge commits. The merged commits are in the log
+#: themselves, so only changes made by hand are needed; git shows none of these for a merge of more
+#: than two commits (measured with 2.39), so that has the whole patch to its first parent.
+_MERGES = (
+    ("--max-parents=2", "--remerge-diff"),
+    ("--min-parents=3", "--diff-merges=first-parent"),
+)
 #: Patches of more bytes are not searched, and so not pushed.
 _PATCH_BYTES = 256 * 1024**2
 #: A patch is searched in parts of this size, with an overlap of more than any secret's length.
@@ -75,23 +83,43 @@ def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
     The patches are searched in parts, because a few objects may hold gigabytes of text. Raises
     `PatchTooLarge` for more than 256 MiB.
     """
-    # Of a merge commit only changes made by hand; the merged commits are in the log themselves.
+    try:
+        with published_patches(mirror, head, "--format=raw", most=_PATCH_BYTES) as files:
+            return any(finds(part) for file in files for part in parts(file))
+    except GitFailure as failure:
+        if failure.too_much:
+            raise PatchTooLarge(_PATCH_BYTES // 1024**2) from None
+        raise
+
+
+@contextmanager
+def published_patches(
+    mirror: Mirror, head: str, *options: str, most: int = 0
+) -> Iterator[tuple[BinaryIO, ...]]:
+    """Open files with the log and the patches of the commits that a push publishes.
+
+    `options` are of `git log`. `most` limits each file in bytes; 0: no limit. Raises `GitFailure`.
+    """
     # `--text` includes files that git takes for binary.
-    show = ("log", "--patch", "--remerge-diff", "--text", "--no-ext-diff", "--no-textconv")
-    log = (*show, "--format=raw", head, "--not", "--branches", "--")
-    with tempfile.TemporaryDirectory(dir=mirror.path, prefix="tmp_") as folder:
-        patches = Path(folder, "patches")
-        try:
-            git(mirror.path, *log, into=patches, most=_PATCH_BYTES)
-        except GitFailure as failure:
-            if failure.too_much:
-                raise PatchTooLarge(_PATCH_BYTES // 1024**2) from None
-            raise
-        with patches.open("rb") as file:
-            return any(finds(part) for part in _parts(file))
+    show = ("log", "--patch", "--text", "--no-ext-diff", "--no-textconv", *options)
+    with (
+        tempfile.TemporaryDirectory(dir=mirror.path, prefix="tmp_") as folder,
+        ExitStack() as files,
+    ):
+        opened = list[BinaryIO]()
+        for number, merges in enumerate(_MERGES):
+            patches = Path(folder, str(number))
+            git(
+                mirror.path,
+                *(*show, *merges, head, "--not", "--branches", "--"),
+                into=patches,
+                most=most,
+            )
+            opened.append(files.enter_context(patches.open("rb")))
+        yield tuple(opened)
 
 
-def _parts(file: BinaryIO) -> Iterator[str]:
+def parts(file: BinaryIO) -> Iterator[str]:
     """Yield the text of a file in parts, each beginning with the end of the part before it."""
     before = b""
     while data := file.read(_PART_BYTES):

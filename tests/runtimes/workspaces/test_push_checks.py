@@ -6,6 +6,7 @@ import pytest
 
 from lifecycle.model.policy import PROTECTED_PATHS
 from runtimes.workspaces import push_checks
+from runtimes.workspaces.held_commits import suspicious_places
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.push_checks import (
     PatchTooLarge,
@@ -232,6 +233,25 @@ def test_a_secret_added_in_a_merge_commit_is_found(
     git(worktree.path, "merge", "--quiet", "--no-commit", "aside")
     git.commit(worktree.path, "b", "hunter2\n")
     assert holds(mirror, mirror.take(worktree), secret)
+
+
+def test_a_secret_added_in_a_merge_of_three_commits_is_found(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    """Git shows no patch for the changes made by hand in such a merge."""
+    start = git(worktree.path, "rev-parse", "HEAD").strip()
+    parents = list[str]()
+    for name in ("b", "c", "d"):
+        git(worktree.path, "reset", "--quiet", "--hard", start)
+        parents += ["-p", git.commit(worktree.path, name, "1\n").strip()]
+    (worktree.path / "a").write_text("hunter2\n")
+    git(worktree.path, "add", "a")
+    tree = git(worktree.path, "write-tree").strip()
+    merge = git(worktree.path, "commit-tree", tree, *parents, "-m", "Merge").strip()
+    git(worktree.path, "reset", "--quiet", "--hard", merge)
+    head = mirror.take(worktree)
+    assert holds(mirror, head, secret)
+    assert suspicious_places(mirror, head, secret) == [(merge, "a")]
 
 
 def test_a_secret_that_github_already_has_does_not_block_a_push(
