@@ -86,12 +86,15 @@ def suspicious_places(
 def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[SuspiciousPlace]:
     sha = path = ""
     added, before = False, b""  # Of a line that is longer than a piece.
+    header = False  # An added line may look like one of a file's header.
     while piece := lines.readline(_PIECE_BYTES):
         if before:
             pass
         elif piece.startswith(b"commit "):
             sha, path, added = piece.split()[1].decode(), "", False
-        elif piece.startswith(_FILE):
+        elif piece.startswith((b"diff ", b"@@ ")):
+            header, added = piece.startswith(b"diff "), False
+        elif header and piece.startswith(_FILE):
             path = piece.removeprefix(_FILE).decode(errors="replace").strip().strip('"')
             added = False
         else:
