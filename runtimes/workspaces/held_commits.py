@@ -47,7 +47,7 @@ def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
     listed = git(mirror.path, "rev-list", "--objects", head, "--not", "--branches")
     shown = "--batch-check=%(objecttype) %(objectsize) %(rest)"
     found = []
-    for line in git(mirror.path, "cat-file", shown, stdin=listed).splitlines():
+    for line in _lines(git(mirror.path, "cat-file", shown, stdin=listed)):
         kind, size, *path = line.split(" ", 2)
         if kind == "blob" and int(size) > megabytes * _MEGABYTE:
             found.append(LargeFile(path[0] if path else "a file", int(size)))
@@ -107,7 +107,7 @@ def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[Su
 def _foreign(
     mirror: Mirror, is_ours: Callable[[str], bool], *revisions: str
 ) -> Iterator[ForeignCommit]:
-    for line in git(mirror.path, "log", _IDENTITIES, *revisions, "--").splitlines():
+    for line in _lines(git(mirror.path, "log", _IDENTITIES, *revisions, "--")):
         sha, *people = line.split("\0")
         for name, email in _pairs(people):
             if not is_ours(email):
@@ -117,3 +117,8 @@ def _foreign(
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     return zip(words[::2], words[1::2], strict=True)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of git's output. Names may have what `str.splitlines` takes for an end."""
+    return text.removesuffix("\n").split("\n") if text else []

@@ -71,6 +71,18 @@ def test_a_forged_committer_is_found_too(worktree: Worktree, mirror: Mirror, git
     assert found.email == "eve@example.com"
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0c"])
+def test_names_with_line_separators_break_no_check(
+    worktree: Worktree, mirror: Mirror, git: Git, sign: str
+) -> None:
+    author = ("--author", f"A{sign}da <ada@example.com>")
+    git.commit(worktree.path, f"large{sign}file", "x" * 1_500_000)
+    git(worktree.path, "commit", "--quiet", "--allow-empty", "-m", "x", *author)
+    head = mirror.take(worktree)
+    assert "ada@example.com" in [one.email for one in foreign_commits(mirror, head, is_ours)]
+    assert [one.path for one in large_files(mirror, head, 1)] == [f"large{sign}file"]
+
+
 def test_commits_of_people_that_a_push_would_remove_are_found(
     worktree: Worktree, mirror: Mirror, git: Git
 ) -> None:
