@@ -24,7 +24,7 @@ from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init,
 from runtimes.workspaces.git_login import GitLogin
 from runtimes.workspaces.packs import PACK_BYTES, import_pack
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
-from runtimes.workspaces.worktree import COMMITS, Worktree
+from runtimes.workspaces.worktree import Worktree
 
 _OURS = "refs/mergewright"
 _TEMPLATE = "pull_request_template.md"
@@ -167,7 +167,7 @@ class Mirror:
 
         `base` is a commit; empty: return those that are on no branch of GitHub.
         """
-        shown = ("-z", "--reverse", f"--max-count={COMMITS}", "--format=%H%n%s%n%an <%ae>%n%b")
+        shown = ("-z", "--reverse", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
         text = git(self.path, "log", *shown, _sha(sha), "--not", known, "--")
         records = [record.split("\n", 3) for record in text.split("\0") if record]

@@ -1,5 +1,6 @@
 """Merging: access is checked again, and agents' commit messages have no effect."""
 
+import subprocess
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
@@ -149,6 +150,16 @@ def test_commits_that_would_close_other_issues_are_squashed(
 ) -> None:
     merger.commits(message)
     assert merger.lands(method)[0] is SQUASH
+
+
+def test_a_commit_below_hundreds_of_others_cannot_close_an_issue(merger: Merger) -> None:
+    merger.commits("Mend\n\nFixes #9")
+    branch = f"refs/heads/{merger.site.session.branch}"
+    commit = f"commit {branch}\ncommitter A <a@localhost> 1 +0000\ndata 1\nx\n"
+    stream = f"{commit}from {branch}^0\n" + commit * 300
+    place = ("git", "-C", merger.site.workspace.path)
+    subprocess.run([*place, "fast-import", "--quiet"], input=stream, text=True, check=True)
+    assert merger.lands(MERGE)[0] is SQUASH
 
 
 @pytest.mark.parametrize("message", ["Mend\n\nFixes #12", "Fix [parser] for 9 of 10"])
