@@ -17,22 +17,20 @@ A workspace neither complete nor being made is spoiled: its work is preserved be
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lifecycle.model.facts import OffBranch
 from runtimes.host import USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
-from runtimes.workspaces import preservable, refs, repositories
+from runtimes.workspaces import off_branch, preservable, refs, repositories
 from runtimes.workspaces.changes import Patch, WorkspaceChanges, patch_between
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git, readable
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, readable
 from runtimes.workspaces.session_git import SessionGit
 from runtimes.workspaces.steering import Steering
 
 COMMITS = 250  #: The most commits of a branch that are listed.
-#: What git keeps beside a worktree's HEAD during a rebase, or while it applies patches.
-_REBASES = ("rebase-merge", "rebase-apply")
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -230,18 +228,7 @@ class Worktree:
         """
         with self._locked():
             tip, base = self.head() or known, self._marker.read_text()
-            here = refs.checked_out(self.repository, self.path.name)
-            others = {}
-            if here.branch != self.branch and here.commit:
-                others = {here.commit: here.branch or ""}
-            elif tip == base:
-                found = refs.branches(self.repository)
-                others = {sha: name for name, sha in found.items() if name != self.branch}
-            newest = self._newest(others, (tip, base)) if others.keys() - {tip} else ""
-            if newest not in others:
-                return None
-            adoptable = newest == here.commit and self._builds_on(newest, tip)
-            return OffBranch(head=newest, branch=others[newest], adoptable=adoptable)
+            return off_branch.find(self._git, self.branch, tip, base)
 
     def adopt(self, old: str, new: str) -> bool:
         """Move the session's branch from `old` to the commit checked out, and check it out.
@@ -263,20 +250,6 @@ class Worktree:
         if here.branch != self.branch:
             name = f"worktrees/{self.path.name}/HEAD"
             refs.replace_file(self.repository, name, f"ref: refs/heads/{self.branch}\n".encode())
-
-    def _newest(self, tips: Iterable[str], known: Iterable[str]) -> str:
-        """Return the newest commit of `tips` that neither GitHub nor `known` has; or empty."""
-        remote = git(self._origin, "for-each-ref", "--format=^%(objectname)", "refs/heads")
-        wanted = "\n".join((*tips, *(f"^{sha}" for sha in known if sha), remote))
-        shown = ("--max-count=1", "--ignore-missing", "--stdin")
-        return self._git("rev-list", *shown, stdin=wanted).strip()
-
-    def _builds_on(self, commit: str, tip: str) -> bool:
-        """Whether `tip` is an ancestor of a commit, and no rebase is in progress."""
-        state = self.repository / "worktrees" / self.path.name
-        if any(os.path.lexists(state / name) for name in _REBASES):
-            return False
-        return not self._git("rev-list", "--max-count=1", tip, f"^{commit}")
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
         """Hold the files that match `patterns` from now on, at their versions in `commit`.

@@ -1,7 +1,9 @@
 """Commits that an agent made on a branch of its own, or on a detached HEAD."""
 
+import os
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from lifecycle.model.facts import OffBranch
@@ -63,6 +65,19 @@ def test_commits_beside_those_of_the_branch_are_not_adopted(worktree: Worktree, 
     git(worktree.path, "checkout", "-q", "-b", "fix", "origin/main")
     head = git.commit(worktree.path, "b", "1")
     assert worktree.off_branch(own) == OffBranch(head=head, branch="fix")
+
+
+def test_a_branch_of_any_bytes_has_a_name_that_can_be_stored(worktree: Worktree, git: Git) -> None:
+    """The agent may write the ref's file itself; what cannot be stored stops every session."""
+    tip = worktree.head() or ""
+    head = git.commit(worktree.path, "a", "1")
+    git(worktree.path, "reset", "-q", "--hard", tip)
+    ref = os.fsencode(worktree.repository) + b"/refs/heads/fix\xff"
+    with open(ref, "w") as file:  # noqa: PTH123 - a `Path` has no such name.
+        file.write(f"{head}\n")
+    found = worktree.off_branch(tip)
+    assert msgspec.json.encode(found)
+    assert found == OffBranch(head=head, branch="fix\ufffd")
 
 
 def test_nothing_is_adopted_during_a_rebase(worktree: Worktree, git: Git) -> None:
