@@ -25,7 +25,7 @@ from bot.model_proxy.endpoints import ModelUnavailable
 from bot.model_proxy.forwarding import ClientDisconnected, ForwardedRequest, ForwardedResponse
 from bot.model_proxy.request_bodies import BodyMemory
 from bot.model_proxy.tunnels import Tunnels
-from bot.model_proxy.usage_meter import UsageMeter
+from bot.model_proxy.usage_meter import MODEL_NAME, UsageMeter
 from bot.system.descriptors import connections
 from bot.system.http_server import CannotListen, HttpServer, log_failure
 from lifecycle.model.facts import Usage
@@ -38,6 +38,8 @@ _HOST = "127.0.0.1"
 _PORTS = range(65536)
 #: The most concurrent requests of one run and of all runs.
 _MAX_PER_RUN, _MAX_TOTAL = 32, 2000
+#: The most models that the requests of a run name: usage is counted and stored by model.
+_MAX_MODELS = 50
 #: The time limit for a request's body, which may wait for a slow connection to the model.
 _BODY_SECONDS = 600.0
 #: Returns the endpoint and key for a run token; raises `ModelUnavailable`.
@@ -80,6 +82,7 @@ class ModelProxy:
         self._on_lost_port = on_lost_port
         self._server: HttpServer | None = None
         self._active: Counter[str] = Counter()  #: The number of active requests by run token.
+        self._models: dict[str, set[str]] = {}  #: The models that requests named, by run token.
         self._memory = BodyMemory()
         self._capacity = _capacity()
         self.url = ""  #: The proxy's URL; empty until `start`.
@@ -183,6 +186,16 @@ class ModelProxy:
             why = f"too many concurrent requests of all sessions (limit {self._capacity})"
             raise ModelUnavailable(why, HTTPStatus.SERVICE_UNAVAILABLE)
 
+    def _check_model(self, asked: ForwardedRequest) -> None:
+        """Shorten a model's name, and raise `ModelUnavailable` if the run named too many models."""
+        asked.model = asked.model[:MODEL_NAME]
+        named = self._models.setdefault(asked.token, set())
+        if asked.model not in named and len(named) >= _MAX_MODELS:
+            asked.model = ""
+            why = f"this run has named too many models (limit {_MAX_MODELS})"
+            raise ModelUnavailable(why, HTTPStatus.TOO_MANY_REQUESTS)
+        named.add(asked.model)
+
     async def _record_usage(
         self, asked: ForwardedRequest, answer: ForwardedResponse, *, gave_up: bool
     ) -> None:
@@ -211,7 +224,9 @@ class ModelProxy:
             asked.check()
             self._check_capacity(asked.token)
             endpoint = await asyncio.to_thread(self._lookup, asked.token)
-            response = await self._client.send(await asked.of(endpoint), stream=True)
+            request = await asked.of(endpoint)
+            self._check_model(asked)
+            response = await self._client.send(request, stream=True)
         except ModelUnavailable as refusal:
             await answer.refuse(refusal.status, str(refusal))
         except ClientDisconnected:

@@ -17,7 +17,7 @@ from lifecycle.model.facts import Usage
 #: The largest event of a stream, or unstreamed response, that is buffered, in bytes.
 MOST_BYTES = 4 * 1024 * 1024
 _MOST_TOKENS = 10**11  #: Larger counts are implausible, as in reports of programs.
-_NAME = 200  #: The most characters kept of a model's name.
+MODEL_NAME = 200  #: The most characters kept of a model's name.
 #: For estimates: bytes of text per token, and bytes of a stream's event without its text.
 _TOKEN_BYTES, _DELTA_BYTES = 4, 300
 _GZIP_OR_DEFLATE = 47  #: `wbits` of `zlib` for either format.
@@ -142,7 +142,7 @@ class UsageMeter:
         for inner in (piece.message, piece.response):
             if inner is not None:
                 self._count(inner)
-        self._model = (piece.model or piece.model_version or self._model)[:_NAME]
+        self._model = (piece.model or piece.model_version or self._model)[:MODEL_NAME]
         for name, number in _numbers({**(piece.usage or {}), **(piece.usage_metadata or {})}):
             self._numbers[name] = max(number, self._numbers.get(name, 0))
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bot.model_proxy import proxy as model_proxy
 from bot.model_proxy import request_bodies
 from bot.system import http_server
 from tests.harness.model_proxies import SECONDS, Agent, Provider, begin, piece, whole
@@ -154,6 +155,25 @@ def test_an_agent_that_hangs_up_before_the_response_is_charged_its_request(
         provider.asked.get(timeout=SECONDS)
     eventually(partial(is_used, agent, (len(body) // 4, 0)), "the estimate")
     done.set()
+
+
+def test_names_of_models_are_short_and_few(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent chooses them, and all usage of a run is stored and read by model."""
+    monkeypatch.setattr(model_proxy, "_MAX_MODELS", 2)
+    recorded = list[str]()
+    monkeypatch.setattr(
+        agent.models.store.usage, "record_response", lambda *values: recorded.append(values[2])
+    )
+    provider.answers = partial(whole, body=b'{"text": "y"}')
+    statuses = [
+        agent.asks(RESPONSES, json={"model": name}).status_code
+        for name in ("x" * 4000, "real", "another", "real")
+    ]
+    assert statuses == [200, 200, 429, 200]
+    eventually(lambda: len(recorded) == 3, "the usage")
+    assert sorted(recorded) == ["real", "real", "x" * 200]
 
 
 @pytest.mark.parametrize("by", ["the agent", "the bot"])
