@@ -34,6 +34,8 @@ _ABSENT = re.compile(
     r"|error connecting.*No such file or directory"
 )
 _SOCKET_PATH_BYTES = 107
+#: The most that is kept of what a run prints, in blocks of 512 bytes: 1 GiB, as the archive keeps.
+_LOG_BLOCKS = 2 * 1024**2
 _ENV = {"LANG": "C.UTF-8", "TERM": "screen-256color"}
 
 
@@ -86,7 +88,7 @@ class Tmux:
         session = ("-s", launch.name, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
         # tmux finishes a command sequence before it reads a pane's output, so the log is complete.
-        log = (_HERE / "output.sh", folder / "output.log", self._socket, launch.name)
+        log = (_HERE / "output.sh", folder / "output.log", self._socket, launch.name, _LOG_BLOCKS)
         words = shlex.join(("exec", *map(str, log)))
         pipe = ("pipe-pane", "-t", f"={launch.name}:", words.replace("#", "##").replace("%", "%%"))
         command = ("new-session", "-d", *session, "--", *program, ";", *pipe)

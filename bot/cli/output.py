@@ -15,6 +15,8 @@ from lifecycle.model.text import settled
 from runtimes.agents.shared.messages import Message, MessageKind
 
 _CHUNK_BYTES = 1024 * 1024
+#: A longer line is split: a program may print gigabytes without an end of line.
+_LINE_BYTES = 1024 * 1024
 _LOG_POLL_SECONDS = 0.2
 _TRANSCRIPT_POLL_SECONDS = 0.5
 
@@ -41,6 +43,9 @@ def log(
             place += len(chunk)
             *whole, partial = (partial + chunk).split(b"\n")
             yield from (line + b"\n" for line in whole)
+            if len(partial) >= _LINE_BYTES:
+                yield partial
+                partial = b""
 
     def print_line(line: bytes) -> None:
         text = line.decode(errors="replace")

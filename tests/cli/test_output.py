@@ -52,6 +52,16 @@ def test_an_overwritten_line_is_printed_in_its_last_state(
     assert mergewright("logs", session).out == "100%\nnext\n"
 
 
+def test_an_endless_line_is_printed_in_parts(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    session = deployment.has_session()
+    deployment.printed(session, "x" * 5_000_000)
+    parts = mergewright("logs", session).out.splitlines()
+    assert sum(map(len, parts)) == 5_000_000
+    assert max(map(len, parts)) < 2_200_000
+
+
 def test_binary_output_is_printed(mergewright: CommandLine, deployment: Deployment) -> None:
     session = deployment.has_session()
     deployment.printed(session, "").write_bytes(b"\xff\xfe ok\n")

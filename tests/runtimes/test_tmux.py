@@ -79,6 +79,16 @@ def test_the_log_is_complete_after_the_disk_was_full(
     assert tmux.output("app-1").index("early") < tmux.output("app-1").index("late")
 
 
+def test_the_log_of_an_endless_output_is_limited(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtimes.tmux._LOG_BLOCKS", 4)
+    app = tmux.run("app-1", "sh", "-c", "seq 100000; echo over; exec sleep 1000")
+    eventually(lambda: "over" in tmux.runtime.screens([app])[app], "its last words")
+    eventually(lambda: (tmux.dir("app-1") / "output.log").stat().st_size == 2048, "the limit")
+    assert tmux.output("app-1").startswith("1\r\n2\r\n")
+
+
 def test_the_first_output_of_a_program_is_in_the_log(tmux: TmuxStage) -> None:
     for number in range(8):
         app = tmux.run(f"app-{number}", "echo", f"first words of {number}")
