@@ -201,7 +201,7 @@ def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
     try:
         report = json.loads(os.read(reports, 200))
         return os.waitstatus_to_exitcode(int(report["status"])), min(at, float(report["at"]))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):  # The program may write there too.
         # It exits with 128 and the signal that ended its first process, as shells do.
         return (128 - code if 128 < code < 160 else code), at
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtimes import supervised
-from runtimes.supervise import identity
+from runtimes.supervise import _reported, identity
 
 #: What an agent puts in the place of a file, with another session's file.
 REPLACED: dict[str, Callable[[Path, Path], object]] = {
@@ -60,3 +60,20 @@ def test_a_replaced_record_raises_nothing_and_shows_nothing(
     assert end is None or "secret" not in end.tail
     if name != "pid.json":
         assert end is not None
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        *("[]", "1", "no JSON", '{"status": 1e999, "at": 1}', '{"status": null, "at": 1}'),
+        *('{"status": 1180591620717411303424, "at": 1}', '{"status": 127, "at": 1}'),
+        *('{"status": 0, "at": []}', "[" * 200),
+    ],
+)
+def test_a_forged_report_of_the_end_does_not_stop_the_supervisor(report: str) -> None:
+    """The program in a sandbox can open the descriptors of its first process."""
+    reads, writes = os.pipe()
+    os.write(writes, report.encode())
+    os.close(writes)
+    assert _reported(reads, 137, 5.0) == (-9, 5.0)
+    os.close(reads)
