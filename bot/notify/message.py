@@ -11,11 +11,16 @@ from bot.text.notifications import Words
 
 
 class NotSent(Exception):
-    """A message was not delivered; the exception's text says why, without secrets."""
+    """A message was not delivered. The text says why, without secrets."""
+
+    def __init__(self, why: str, *, perhaps: bool = False) -> None:
+        """`perhaps`: whether it may have arrived nevertheless, as when no response came in time."""
+        super().__init__(why)
+        self.perhaps = perhaps
 
 
 class Notification(Struct, frozen=True, kw_only=True):
-    """A message for one notifier, the same at every attempt."""
+    """A message for one notifier. It is the same at every attempt."""
 
     type: str  #: The event's name in webhooks, such as `session.needs_person`.
     at: datetime  #: When the bot found the cause.
@@ -30,7 +35,7 @@ class Notification(Struct, frozen=True, kw_only=True):
     def of(
         cls, type: str, at: datetime, priority: str, words: Words, data: object
     ) -> "Notification":
-        """Return a new message. `data` is a struct or mapping, which becomes JSON."""
+        """Return a new message. `data` is a struct or mapping, which is converted to JSON."""
         return cls(
             type=type,
             at=at,
@@ -54,11 +59,12 @@ class Sender(Protocol):
     def send(self, message: Notification, *, repeated: bool) -> None:
         """Send a message; return once the receiver has accepted it. Raises `NotSent`.
 
-        `repeated`: an earlier attempt was interrupted, so the message may have arrived already.
+        `repeated`: an earlier attempt was interrupted, so the receiver may have the message
+        already.
         """
 
     def address(self) -> tuple[str, int] | None:
-        """Return the receiver's host and port, to try to connect; None if the URL has no host.
+        """Return the receiver's host and port, for a test connection; None if the URL has no host.
 
         Raises `NotSent` if the URL cannot be used.
         """

@@ -214,7 +214,7 @@ class Notifications:
         try:
             notifier.sender.send(message, repeated=due.attempting)
         except NotSent as failure:
-            self._failed(notifier, due, str(failure))
+            self._failed(notifier, due, str(failure), perhaps_sent=failure.perhaps)
             return
         self.crash_point(CrashPoint.DONE, about)
         table.mark_sent(due.seq, self.clock())
@@ -227,14 +227,17 @@ class Notifications:
         self.store.incidents.clear(undelivered_by(notifier.name), self.clock())
         self.on_sent()
 
-    def _failed(self, notifier: Notifier, due: DueNotification, why: str) -> None:
+    def _failed(
+        self, notifier: Notifier, due: DueNotification, why: str, *, perhaps_sent: bool = False
+    ) -> None:
         NOTIFICATIONS.labels(notifier.name, "failed").inc()
         table, now, next_at = self.store.notifications, self.clock(), self._pause(notifier, why)
         # A message that a person is needed stays useful as long as the cause lasts.
         if due.event is not _RAISED and now - due.created > _TRIED:
             table.mark_failed(due.seq, why, now)
         else:
-            table.mark_retry(due.seq, why, next_at)
+            # An earlier attempt may have arrived, too.
+            table.mark_retry(due.seq, why, next_at, perhaps_sent=perhaps_sent or due.attempting)
         since = notifier.failing_since or now
         if (now - since).total_seconds() >= _INCIDENT_SECONDS:
             text = undelivered(notifier.name, sentences.clock(since), why)

@@ -16,10 +16,12 @@ from bot.notify.message import Notification, NotSent
 from config.notifier_secrets import signing_keys
 
 _SECONDS = 10.0
+#: Failures before anything of a request was sent.
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class WebhookSender:
-    """Sends to one URL. The receiver recognises a repetition by the header `webhook-id`."""
+    """Sends to one URL. The receiver recognises a repeated message by the header `webhook-id`."""
 
     def __init__(self, url: str, secret: str, clock: Callable[[], datetime]) -> None:
         self._url = url
@@ -45,7 +47,8 @@ class WebhookSender:
             ) as response:
                 status = response.status_code
         except (httpx.HTTPError, httpx.InvalidURL) as failure:
-            raise NotSent(str(failure) or type(failure).__name__) from None
+            perhaps = isinstance(failure, httpx.TransportError) and not isinstance(failure, _UNSENT)
+            raise NotSent(str(failure) or type(failure).__name__, perhaps=perhaps) from None
         if not 200 <= status < 300:
             raise NotSent(f"the receiver answers {status}")
 
@@ -56,7 +59,10 @@ class WebhookSender:
 
 
 def signature(keys: tuple[bytes, ...], id: str, at: int, body: bytes) -> str:
-    """Return the header `webhook-signature`, with a signature by each key. `at`: Unix time."""
+    """Return the header `webhook-signature`, with one signature for each key.
+
+    `at` is the Unix time in the header `webhook-timestamp`.
+    """
     signed = b".".join((id.encode(), str(at).encode(), body))
     made = (b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in keys)
     return " ".join(f"v1,{one}" for one in made)

@@ -43,7 +43,7 @@ _SET_CURSOR = """INSERT INTO cursors (name, at) VALUES (?, ?)
 _BEGIN = "UPDATE notifications SET attempting = 1 WHERE seq = ? AND state = 'due'"
 _SENT = """UPDATE notifications SET state = 'sent', attempting = 0, error = '', done_at = ?
     WHERE seq = ? AND state = 'due'"""
-_RETRY = """UPDATE notifications SET attempting = 0, error = ?, next_at = ?
+_RETRY = """UPDATE notifications SET attempting = ?, error = ?, next_at = ?
     WHERE seq = ? AND state = 'due'"""
 _FAILED = """UPDATE notifications SET state = 'failed', attempting = 0, error = ?, done_at = ?
     WHERE seq = ? AND state = 'due'"""
@@ -187,9 +187,14 @@ class NotificationsTable(StoreTable):
         """Record that a message was sent successfully."""
         self._execute(_SENT, (now.timestamp(), seq))
 
-    def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
-        """Record a failed attempt; the next one is at `next_at`."""
-        self._execute(_RETRY, (error, next_at.timestamp(), seq))
+    def mark_retry(
+        self, seq: int, error: str, next_at: datetime, *, perhaps_sent: bool = False
+    ) -> None:
+        """Record a failed attempt; the next one is at `next_at`.
+
+        `perhaps_sent`: whether the message may have arrived, as after an interrupted attempt.
+        """
+        self._execute(_RETRY, (perhaps_sent, error, next_at.timestamp(), seq))
 
     def mark_failed(self, seq: int, error: str, now: datetime) -> None:
         """Record that a message failed for good: there is no further attempt."""

@@ -47,12 +47,13 @@ class KeepingSender:
         self.kept: list[Notification] = []
         self.repeated: list[bool] = []
         self.down = ""  #: Why it fails; empty: it does not.
+        self.perhaps = False  #: Whether what failed may have arrived.
         self.attempts = 0
 
     def send(self, message: Notification, *, repeated: bool) -> None:
         self.attempts += 1
         if self.down:
-            raise NotSent(self.down)
+            raise NotSent(self.down, perhaps=self.perhaps)
         self.kept.append(message)
         self.repeated.append(repeated)
 

@@ -174,6 +174,28 @@ def test_a_program_that_fails_counts_as_a_failure(
     assert desk.team.repeated == [False]
 
 
+def test_a_message_that_may_have_arrived_is_repeated_as_such_and_resolved(desk: Desk) -> None:
+    session = desk.scenario.session(12)
+    desk.needs(session)
+    desk.team.down, desk.team.perhaps = "timed out", True
+    desk.looks()
+    desk.team.down, desk.team.perhaps = "refused", False
+    desk.later(3)
+    desk.team.down = ""
+    desk.later(9)
+    assert desk.team.repeated == [True]
+
+    other = desk.scenario.session(13)
+    desk.needs(other)
+    desk.team.down, desk.team.perhaps = "timed out", True
+    desk.later(20)
+    desk.team.down = ""
+    desk.ends(other, Status.MERGED, Reason.PR_MERGED, "#34 was merged")
+    desk.later(600)
+    desk.later(61)
+    assert "session.resolved" in desk.team.types
+
+
 def test_nothing_is_sent_without_the_lease(desk: Desk) -> None:
     desk.needs(desk.scenario.session(12))
     desk.notifications.may_act = lambda: False

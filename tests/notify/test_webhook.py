@@ -94,8 +94,17 @@ def test_a_receiver_that_never_answers_is_given_up(
 ) -> None:
     monkeypatch.setattr("bot.notify.webhook._SECONDS", 0.05)
     receiver.answers.clear()
-    with pytest.raises(NotSent, match="timed out"):
+    with pytest.raises(NotSent, match="timed out") as failure:
         WebhookSender(receiver.url, NEW, lambda: NOW).send(message(), repeated=False)
+    assert failure.value.perhaps
+
+
+def test_a_message_to_a_receiver_that_is_not_there_has_not_arrived() -> None:
+    with http_receiver() as gone:
+        url = gone.url
+    with pytest.raises(NotSent) as failure:
+        WebhookSender(url, NEW, lambda: NOW).send(message(), repeated=False)
+    assert not failure.value.perhaps
 
 
 @pytest.mark.parametrize(
