@@ -94,9 +94,13 @@ class StatusReporter:
             "output": {"title": title, "summary": without_markers(summary)},
         }
         try:
-            run = known or (None if first else self._own_run(repo, head))
+            if known is not None:
+                # GitHub deletes old check runs: then there may be another one, or none.
+                with IgnoreRefused(404):
+                    return self._updated_run(repo, known, fields)
+            run = None if first and known is None else self._own_run(repo, head)
             if run is not None:
-                return self._api.send(repo, "PATCH", f"check-runs/{run}", fields, Identified).id
+                return self._updated_run(repo, run, fields)
             return self._api.send(
                 repo, "POST", "check-runs", {**fields, "head_sha": head}, Identified
             ).id
@@ -105,6 +109,9 @@ class StatusReporter:
                 raise
             # GitHub may answer 404 for an installation's repository for a moment.
             raise TryLater(str(refusal)) from refusal
+
+    def _updated_run(self, repo: str, run: int, fields: Mapping[str, object]) -> int:
+        return self._api.send(repo, "PATCH", f"check-runs/{run}", fields, Identified).id
 
     def report_problems(
         self, repo: str, head: str, name: str, path: str, problems: Sequence[FaultyLine]

@@ -122,6 +122,13 @@ def test_a_check_run_of_a_missing_repository_is_retried_later(
     assert check(app, pull, "pr_open")
 
 
+def test_a_check_run_that_github_has_deleted_is_created_again(app: GitHub, pull: Pull) -> None:
+    gone = 10**9
+    first = check(app, pull, "pr_open", gone)
+    assert first != gone
+    assert check(app, pull, "merged", gone) == first
+
+
 def test_only_an_app_may_create_check_runs(app: GitHub, server: FaultyGitHub, pull: Pull) -> None:
     assert app.reports.can_create_check_runs
     server.user("wright", token="of-no-app")
