@@ -84,7 +84,7 @@ def serve(
             _report(wanted, app)
             continue
         differences = changed(settings, wanted[0]) or ("secrets",)
-        _stop(app)
+        _stop(app, reloads=True)
         try:
             app, refused = _started(*wanted), ""
         except CANNOT_START as failure:
@@ -151,12 +151,16 @@ def _wait_to_lead(app: App) -> None:
         time.sleep(_LEAD_SECONDS / 100)
 
 
-def _stop(app: App) -> None:
-    """Stop the bot. If threads do not finish in time, end the process."""
+def _stop(app: App, *, reloads: bool = False) -> None:
+    """Stop the bot. If threads do not finish in time, end the process.
+
+    `reloads`: whether it is to start again, which is left to its service then: an exit with 1 has
+    systemd restart it.
+    """
     if not app.stop():
         log.warning("stopped before running work had finished: the next start repeats it")
         logging.shutdown()
-        os._exit(int(app.wiring.leader_lease.lost))
+        os._exit(int(reloads or app.wiring.leader_lease.lost))
 
 
 def _load_again(
