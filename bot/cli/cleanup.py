@@ -1,8 +1,9 @@
 """Implements `mergewright cleanup`: deletes expired data, whether a bot runs or not."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from threading import Event, Thread
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,10 +11,10 @@ from rich.text import Text
 
 from bot.act.runs import release
 from bot.archive.archiver import Archive
-from bot.archive.retention import Item, Retention
+from bot.archive.retention import Busy, Item, Retention
 from bot.cli import context
 from bot.cli.screens import table
-from bot.store import FailedDelivery, ResourceOwner, this_process
+from bot.store import FailedDelivery, ResourceOwner, Store, StoreFailure, this_process
 from bot.system.clock import utc_now
 from bot.system.isolation import isolation_of
 from bot.system.locations import Locations, Paths, programs
@@ -22,7 +23,7 @@ from config.settings import Settings
 from lifecycle.model.text import plain
 
 #: How long no bot can take the lease if this process hangs.
-_LEASE_SECONDS = 900.0
+_LEASE_SECONDS = 60.0
 
 
 @contextmanager
@@ -42,6 +43,8 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
         archive = Archive(locations, redact)
 
         def give_back(tenant: ResourceOwner) -> None:
+            if lost.is_set():
+                raise Busy("a bot has taken the database over: it releases workspaces itself")
             session = store.sessions.get(tenant.id)
             if session is None:
                 return
@@ -50,17 +53,43 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
                 return
             release(locations, archive, session, session.run)
 
-        owner = f"{this_process()}:cleanup"
-        leads = writing and store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None
-        policies = context.policies(settings, store)
-        try:
+        lost, policies = Event(), context.policies(settings, store)
+        with _leading(store, lost) if writing else nullcontext(False) as leads:
             yield Retention(
                 *(store, locations, archive, settings.retention, policies.of, utc_now),
                 release=give_back if leads else None,
             )
-        finally:
-            if leads:
-                store.lease.release(owner)
+
+
+@contextmanager
+def _leading(store: Store, lost: Event) -> Iterator[bool]:
+    """Hold the lease, renewed until the block ends; yield whether it was free.
+
+    Sets `lost` if a bot takes it in spite of that, as while this process is suspended.
+    """
+    owner, over = f"{this_process()}:cleanup", Event()
+
+    def held() -> bool:
+        return store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None
+
+    def renew() -> None:
+        while not over.wait(_LEASE_SECONDS / 6):
+            with suppress(StoreFailure):  # The next renewal may succeed.
+                if not held():
+                    lost.set()
+                    return
+
+    if not held():
+        yield False
+        return
+    renewal = Thread(target=renew, name="lease", daemon=True)
+    renewal.start()
+    try:
+        yield True
+    finally:
+        over.set()
+        renewal.join()
+        store.lease.release(owner)
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:

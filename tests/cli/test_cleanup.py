@@ -5,12 +5,16 @@ import re
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from bot.archive.retention import Busy, Item, Retention
 from bot.store import Delivery, Store, this_process
 from runtimes.workspaces.git import git, init
 from tests.cli.conftest import CommandLine, Deployment
+from tests.world.waiting import eventually
 
 
 @pytest.fixture
@@ -62,6 +66,38 @@ def test_cleanup_beside_a_running_bot_keeps_its_lease(
     led = store.lease.holder()
     assert led is not None if bot_runs else led is None
     store.close()
+
+
+def test_a_long_cleanup_renews_its_lease_and_stops_once_a_bot_has_taken_it(
+    mergewright: CommandLine, deployment: Deployment, over: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.cli.cleanup._LEASE_SECONDS", 0.3)
+
+    def apply(retention: Retention, *, orphans: bool) -> list[Item]:
+        held = store.lease.holder()
+        assert held is not None
+        eventually(lambda: (store.lease.holder() or held)[1] > held[1], "it is renewed")
+        later = deployment.now + timedelta(days=1000)
+        assert store.lease.acquire("elsewhere:bot", later, 60)
+        release: Any = retention.release
+        eventually(lambda: _is_refused(release), "it is noticed")
+        release(None)
+        return []
+
+    with closing(Store(deployment.paths.database)) as store:
+        monkeypatch.setattr(Retention, "apply", apply)
+        output = mergewright("cleanup")
+        assert output.code == 1
+        assert "a bot has taken the database over" in output.err
+        assert (store.lease.holder() or ("", None))[0] == "elsewhere:bot"
+
+
+def _is_refused(release: Any) -> bool:
+    try:
+        release(SimpleNamespace(id="widgets-99"))
+    except Busy:
+        return True
+    return False
 
 
 def test_cleanup_without_a_database_is_refused(mergewright: CommandLine) -> None:
