@@ -8,6 +8,7 @@ import pytest
 import typer.main
 
 from bot.cli.program import app
+from config.settings import ServerSettings
 from scripts import blocks
 from tests.house.source import ROOT, texts
 
@@ -61,6 +62,13 @@ def test_the_readme_begins_with_what_a_newcomer_types() -> None:
     typed = [line for document, line in lines() if document == "README.md"]
     assert typed[0].startswith("git clone ")
     assert typed[1] == "./scripts/demo"
+
+
+def test_the_program_is_not_installed_into_its_data_folder() -> None:
+    """Which nobody else may read, and which `mergewright doctor` refuses otherwise."""
+    install = (ROOT / "scripts/install").read_text()
+    (target,) = re.findall(r'^target=\$\{1:-"\$HOME/(.*)"\}$', install, re.MULTILINE)
+    assert not f"~/{target}".startswith(ServerSettings().data)
 
 
 def test_links_between_documents_resolve() -> None:
