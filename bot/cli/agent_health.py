@@ -103,7 +103,9 @@ def cases_of(settings: Settings, name: str) -> list[AgentCase]:
 
     There is a case for each type, and one more for each project whose own model key is used.
     """
-    agent, found = name if name in settings.agents else "", []
+    agent, found = name.partition(" ")[0], []
+    if agent not in settings.agents:
+        agent = ""
     for kind in context.types_of(settings, name):
         found.append(AgentCase(type=kind, agent=agent))
         for project in settings.projects:

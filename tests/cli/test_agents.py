@@ -80,6 +80,11 @@ def test_an_agent_is_checked_with_its_own_key_and_in_the_projects_that_have_one(
     assert "version 0.168.0 is installed, 0.169.0 is expected" in words(result.out)
 
 
+def test_an_agent_with_a_type_is_checked_with_its_own_key(mergewright: CommandLine) -> None:
+    printed = words(mergewright("agents", "check", "ada coder").out)
+    assert "signs in with its agent's ADA_KEY no model key" in printed
+
+
 def test_a_missing_program_is_reported_with_a_remedy(
     mergewright: CommandLine, deployment: Deployment
 ) -> None:
