@@ -70,6 +70,8 @@ def _policy_contradictions(where: str, policy: Policy) -> Iterator[str]:
     for name, value in msgspec.structs.asdict(policy).items():
         if isinstance(value, int | float) and value < 0:
             yield f"{where}.{name.replace('_', '-')} = {value}: expected 0 or more"
+    if policy.budget_warning > 1:
+        yield f"{where}.budget-warning = {policy.budget_warning}: expected a share, at most 1"
     for expression in policy.blocking_titles:
         try:
             re.compile(expression)

@@ -93,6 +93,7 @@ ANSWERS = {
     f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
         "projects.w.label = 'bug,urgent': expected no comma, because GitHub cannot search for one"
     ),
+    "[policy]\nbudget-warning = 80": ("policy.budget-warning = 80.0: expected a share, at most 1"),
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
     ),
