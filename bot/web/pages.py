@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 from litestar import MediaType, Request, Response, Router, get
@@ -162,13 +163,25 @@ def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[s
     """Return an error page: what is wrong and what to do about it."""
     error = problem if isinstance(problem, HTTPException) else InternalServerException(FAILED)
     if error.status_code == 401 and request.url.path != "/events":
-        return Redirect("/login", status_code=303)
+        return Redirect(sign_in_url(_page_of(request)), status_code=303)
     title, remedy = _ERRORS.get(error.status_code, ("Error", ""))
     text = f"{error.detail.rstrip('.')}. {remedy_of(error) or remedy}"
     html = templates()("message.html", title=title, text=text)
     return Response(
         html, status_code=error.status_code, media_type=MediaType.HTML, headers=error.headers
     )
+
+
+def sign_in_url(page: str, path: str = "/login") -> str:
+    """Return the address to sign in, from which people come to a page: a path with a query."""
+    return f"{path}?{urlencode({'next': page})}" if page not in ("", "/") else path
+
+
+def _page_of(request: Request[Any, Any, State]) -> str:
+    """Return the page that a browser opens with a request; empty: it opens none."""
+    opens = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"{request.url.path}{query}" if opens else ""
 
 
 #: The title and the remedy of an error page, by status.

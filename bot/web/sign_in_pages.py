@@ -1,8 +1,10 @@
 """Signing in, with the page's token or with an account at GitHub, and signing out."""
 
+import re
 import secrets
 from hmac import compare_digest
 from typing import Annotated
+from urllib.parse import quote
 
 from litestar import MediaType, Request, Response, Router, get, post
 from litestar.datastructures import Cookie, State
@@ -21,7 +23,7 @@ from bot.github.sign_in import GitHubSignIn
 from bot.web.access import Access, is_secure
 from bot.web.forms import MAX_FORM_BYTES
 from bot.web.page_token import Guesses
-from bot.web.pages import as_page
+from bot.web.pages import as_page, sign_in_url
 from bot.web.reach import github_errors
 from bot.web.rendering import templates
 from bot.web.sign_ins import host_cookie
@@ -36,8 +38,21 @@ _AGAIN = {"remedy": "Open the page /login and sign in again."}
 _Request = Request[Visitor, object, State]
 
 
+#: Nothing that a browser takes for another site: `//host`, `/\\host`, or either with a tab in it.
+_OWN_PAGE = re.compile(r"/(?![/\\])[!-\[\]-~]*")
+_MOST_OF_PAGE = 1000  #: A longer path is left out.
+
+
 class _Login(Struct, frozen=True):
     token: str = ""
+    next: str = ""  #: The page to show, as `own_page` returns it.
+
+
+def own_page(page: str) -> str:
+    """Return a path with a query on this server; `/` for everything else, and for a sign-in."""
+    if len(page) > _MOST_OF_PAGE or not _OWN_PAGE.fullmatch(page):
+        return "/"
+    return "/" if re.match(r"/log(in|out)\b", page) else page
 
 
 def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | None) -> Router:
@@ -48,51 +63,54 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
     attempt = host_cookie(_ATTEMPT, https=https)
     codes = Guesses("sign-ins")
 
-    def form(*, wrong: bool) -> str:
+    def form(page: str, *, wrong: bool) -> str:
         return render(
             "login.html",
             wrong=wrong,
             takes_token=settings.sign_in.takes_token and bool(access.page_token),
-            github=f"{settings.public_url}login/github" if sign_in else "",
+            github=f"{settings.public_url}{sign_in_url(page, 'login/github')}" if sign_in else "",
+            next=page,
         )
 
-    def signed_in(request: _Request, visitor: Visitor) -> Redirect:
+    def signed_in(request: _Request, visitor: Visitor, page: str) -> Redirect:
         token = sign_ins.begin(visitor, request.cookies.get(sign_ins.name, ""))
         cookies = [sign_ins.cookie(token, visitor, secure=is_secure(request))]
         if visitor.login:
             cookies.append(sign_ins.removed(attempt))
-        return Redirect("/", status_code=303, cookies=cookies)
+        return Redirect(own_page(page), status_code=303, cookies=cookies)
 
-    def check_attempt(request: _Request, given: str) -> str:
-        """Return the verifier of the sign-in that this browser began, or raise 400."""
-        state, _, verifier = request.cookies.get(attempt, "").partition(".")
+    def check_attempt(request: _Request, given: str) -> tuple[str, str]:
+        """Return the verifier and the page of the sign-in that this browser began, or raise 400."""
+        # The page is last: it may contain dots.
+        state, verifier, page = f"{request.cookies.get(attempt, '')}..".split(".", 2)
         if not state or not compare_digest(given.encode(), state.encode()):
             raise ClientException(
                 "This browser did not begin this sign-in, or more than ten minutes ago.",
                 extra=_AGAIN,
             )
-        return verifier
+        return verifier, page.removesuffix("..")
 
     @get("/login", media_type=MediaType.HTML, sync_to_thread=False)
-    def login_page() -> str:
+    def login_page(page: Annotated[str, QueryParameter(name="next")] = "") -> str:
         access.check_configured()
-        return form(wrong=False)
+        return form(own_page(page), wrong=False)
 
     @post("/login", sync_to_thread=True, request_max_body_size=MAX_FORM_BYTES)
     def login(request: _Request, data: URLEncodedBody[_Login]) -> Response[str]:
         access.check_configured()
         if not settings.sign_in.takes_token or not access.page_token.opens(data.token):
-            return Response(form(wrong=True), status_code=401, media_type=MediaType.HTML)
-        return signed_in(request, Visitor())
+            html = form(own_page(data.next), wrong=True)
+            return Response(html, status_code=401, media_type=MediaType.HTML)
+        return signed_in(request, Visitor(), data.next)
 
     @get("/login/github", sync_to_thread=False)
-    def to_github() -> Redirect:
+    def to_github(page: Annotated[str, QueryParameter(name="next")] = "") -> Redirect:
         if sign_in is None:
             raise NotFoundException("People do not sign in with GitHub here.")
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
         cookie = Cookie(
             key=attempt,
-            value=f"{state}.{verifier}",
+            value=f"{state}.{verifier}.{quote(own_page(page), safe='')}",
             max_age=_ATTEMPT_SECONDS,
             path="/",
             httponly=True,
@@ -111,7 +129,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
     ) -> Redirect:
         if sign_in is None:
             raise NotFoundException("People do not sign in with GitHub here.")
-        verifier = check_attempt(request, given)
+        verifier, page = check_attempt(request, given)
         if error:
             raise PermissionDeniedException(
                 f"GitHub did not sign you in: {error[:80]}.", extra=_AGAIN
@@ -133,7 +151,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
                     " to be able to read a public one is not enough."
                 },
             )
-        return signed_in(request, visitor)
+        return signed_in(request, visitor, page)
 
     @post("/logout", sync_to_thread=True)
     def logout(request: _Request) -> Redirect:

@@ -1,5 +1,6 @@
 """Signing in with GitHub, how long that lasts, and signing out."""
 
+import html
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -40,6 +41,54 @@ def test_a_person_signs_in_with_github(alice: People) -> None:
         assert "Sessions" in response.text
         assert account(client) == "@alice"
     assert alice.github.count("GET", "/user$") == 1
+
+
+def test_after_the_sign_in_a_person_comes_to_the_page_they_opened(alice: People) -> None:
+    page = "/costs?from=2026-11-01&person=a.b%20c"
+    with alice.browser("alice") as client:
+        opened = client.get(page, headers={"accept": "text/html,*/*;q=0.8"})
+        assert opened.url.path == "/login"
+        link = re.search('href="([^"]*login/github[^"]*)"', opened.text)
+        assert link is not None
+        response = client.get(html.unescape(link[1]))
+        assert response.url.raw_path.decode() == page
+
+
+def test_the_token_leads_to_the_page_too(site: Site) -> None:
+    with httpx.Client(base_url=site.url, follow_redirects=True) as client:
+        shown = client.get("/costs", headers={"accept": "text/html"})
+        assert 'name="next" value="/costs"' in shown.text
+        wrong = client.post("/login", data={"token": "wrong", "next": "/costs"})
+        assert 'name="next" value="/costs"' in wrong.text
+        assert client.post("/login", data={"token": TOKEN, "next": "/costs"}).url.path == "/costs"
+        # What a program or a form asks for is no page.
+        assert str(client.get("/account", headers={"accept": "*/*"}).url).endswith("/account")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "//evil.example/",
+        "/\\evil.example/",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "/\n/evil.example",
+        " //evil.example",
+        "https://evil.example/",
+        "javascript:alert(1)",
+        "/x\r\nSet-Cookie: a=b",
+        "@evil.example",
+        "/\u3000/evil.example",
+        "/login",
+        "/logout",
+        "/" + "x" * 5000,
+    ],
+)
+def test_a_sign_in_leads_to_no_other_site(site: Site, page: str) -> None:
+    with httpx.Client(base_url=site.url, follow_redirects=False) as client:
+        response = client.post("/login", data={"token": TOKEN, "next": page})
+        assert (response.status_code, response.headers["location"]) == (303, "/")
+        assert 'name="next" value="/"' in client.get("/login", params={"next": page}).text
 
 
 def test_the_request_to_github_has_the_exact_address_a_state_and_a_challenge(
