@@ -73,6 +73,7 @@ def templates() -> Callable[..., str]:
         short=_short,
         usd=_usd,
         number=_number,
+        lasting=_lasting,
     )
 
     def render(name: str, **values: object) -> str:
@@ -115,6 +116,13 @@ def _usd(dollars: float) -> str:
 def _number(count: float) -> str:
     """Return a number without decimals, such as `1,234`."""
     return f"{count:,.0f}"
+
+
+def _lasting(seconds: float) -> str:
+    """Return a duration in its largest unit up to hours, such as `1.5 hours` or `40 s`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} hours"
 
 
 def _url(path: str, **fields: object) -> str:

@@ -53,6 +53,7 @@ def test_what_yesterday_cost_and_who_caused_it_is_two_clicks_from_the_board(site
     (link,) = re.findall('<a href="([^"]+)">Yesterday</a>', site.seen("/costs").text)
     page = site.seen(link.replace("&amp;", "&")).text
     assert "<strong>$5.50</strong>" in page
+    assert "<rect" not in page, "a chart of one bar"
     assert [row[:2] for row in rows(page, "By person")] == [["ann", "$4.00"], ["rob", "$1.50"]]
     assert [row[:2] for row in rows(page, "By agent")] == [["ada", "$5.50"]]
     assert [row[:2] for row in rows(page, "By project")] == [["widgets", "$5.50"]]

@@ -342,7 +342,7 @@ def test_the_agents_page_shows_their_results(site: Site, monkeypatch: pytest.Mon
             "2 review rounds<",
             "$7.50<",
             "9 unpriced tokens<",
-            "2.0 h to merge",
+            "2.0 hours to merge",
         ),
     ):
         assert words in page, words

@@ -211,7 +211,7 @@ def test_a_transcript_is_paged_from_its_end(site: Site) -> None:
     assert f'href="{link}"' in site.seen(f"/sessions/{session}").text
     last = site.seen(link).text
     used = "1,200 input tokens, 3 output tokens"
-    for words in ("<strong>7 call</strong>", "Bash", "cat &lt;x&gt;\n  y", used):
+    for words in ("<strong>Tool call</strong>", "Bash", "cat &lt;x&gt;\n  y", used):
         assert words in last, words
     assert f'href="{link}?run=1&amp;first=0">Earlier' in last
     assert ">Later<" not in last
