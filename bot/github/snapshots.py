@@ -79,7 +79,6 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
     head_repository: str  #: `owner/name`; empty if the fork was deleted.
     author: str
     created_at: datetime
-    merged_by: str
     body: str
     #: The last editor by remark id, where that is not the remark's author; empty if the editor's
     #: account was deleted. A text is only as trustworthy as its last editor.

@@ -250,7 +250,9 @@ def pull_changes(old: tuple[Pull, ...], new: tuple[Pull, ...]) -> Iterator[str]:
 
 def _pull_changes(old: Pull, new: Pull, *, is_new: bool) -> Iterator[str]:
     if is_new or old.state is not new.state:
-        yield "reopened" if not is_new and new.state is PullState.OPEN else f"is {new.state}"
+        by = f" by {new.merged_by}" if new.state is PullState.MERGED and new.merged_by else ""
+        reopened = not is_new and new.state is PullState.OPEN
+        yield "reopened" if reopened else f"is {new.state}{by}"
     if old.draft != new.draft:
         yield "is a draft" if new.draft else "is ready for review"
     if old.head != new.head:

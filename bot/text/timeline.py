@@ -61,6 +61,7 @@ _OBSERVED: Final = tuple(
         (r"blocked by: (.*)", Line("The issue is blocked by {0}", "warn")),
         (r"not blocked", Line("The issue is no longer blocked")),
         (r"(#\d+) is merged", Line(_MERGED, "landed", detail_of=_MERGED)),
+        (r"(#\d+) is merged by (\S+)", Line(f"{_MERGED} by @{{1}}", "landed", detail_of=_MERGED)),
         (r"(#\d+) is closed", Line("Pull request {0} was closed", "warn")),
         (r"(#\d+) is open", _minor("Pull request {0} is open")),
         (r"(#\d+) reopened", Line("Pull request {0} was reopened")),
@@ -222,10 +223,13 @@ def done_line(action: do.Action, result: str) -> Line:
         case do.OpenPull():
             return Line(f"Pull request #{result} was opened", "busy")
         case do.MergePull(number=number, by=by):
-            asked = f", as {person(by)} commanded" if by else ""
-            return Line(f"{_MERGED.format(f'#{number}')}{asked}", "landed")
-        case do.Enqueue(number=number):
-            return Line(f"Pull request #{number} was added to the merge queue", "busy")
+            merged = _MERGED.format(f"#{number}")
+            why = f"as {person(by)} commanded" if by else "as the policy says"
+            # GitHub, which names the bot alone, may have been read before.
+            return Line(f"{merged}, {why}", "landed", replaces=merged)
+        case do.Enqueue(number=number, by=by):
+            why = f"as {person(by)} commanded" if by else "as the policy says"
+            return Line(f"Pull request #{number} was added to the merge queue, {why}", "busy")
         case do.Dequeue(number=number):
             return Line(f"Pull request #{number} was removed from the merge queue", "warn")
         case do.RequestReview(reviewers=reviewers):

@@ -10,7 +10,7 @@ from lifecycle.judge.signals import Hold, Stage
 from lifecycle.judge.stalls import Finding
 from lifecycle.judge.waits import overdue_start
 from lifecycle.model import keys
-from lifecycle.model.facts import Exit
+from lifecycle.model.facts import Exit, Pull
 from lifecycle.model.key import KeyKind, StartCause
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason
@@ -38,8 +38,7 @@ def stage_of(view: SessionView) -> StageReading:
     """
     facts = view.facts
     if view.pull is not None and view.pull.state is _MERGED:
-        why = f"pull request #{view.pull.number} was merged"
-        return Stage.MERGED, Finding(None, Reason.PR_MERGED, why), None
+        return Stage.MERGED, Finding(None, Reason.PR_MERGED, _merged(view, view.pull)), None
     if facts.ended is not None:
         evidence = Finding(None, facts.ended.reason, facts.ended.because)
         return Stage(facts.ended.status), evidence, None
@@ -60,6 +59,18 @@ def stage_of(view: SessionView) -> StageReading:
         # Also without a slot: one whose program was stopped gets a slot when it has work for it.
         return _RUNNING, _AT_WORK, recheck_at
     return _not_begun(view, recheck_at)
+
+
+def _merged(view: SessionView, pull: Pull) -> str:
+    """Return which pull request was merged, and who or what caused it, as far as it is known."""
+    merged = f"pull request #{pull.number} was merged"
+    by_bot = {(key.kind, key.cause[:1]) for key in view.facts.done}
+    if (KeyKind.MERGE, (pull.head,)) not in by_bot:
+        return f"{merged} by @{pull.merged_by}" if pull.merged_by else merged
+    if view.policy.merges_by_itself:
+        return f"{merged}, as the policy says"
+    command = view.merge_command
+    return f"{merged}, as {person(command.actor)} commanded" if command else merged
 
 
 def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:

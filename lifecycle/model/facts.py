@@ -260,6 +260,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     dequeued: Dequeued | None = None  #: Its last removal from the merge queue, at any head.
     frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
     merged_at: datetime | None = None
+    merged_by: str = ""  #: The login that merged it, by GitHub; empty: none, or an unknown one.
     #: Since when it has this head: when the bot pushed it, or else when it was first read.
     head_since: datetime | None = None
     pending_since: datetime | None = None  #: Since when a check is pending at this head.

@@ -75,7 +75,7 @@ def test_plain_fields_are_copied() -> None:
     assert (pull.number, pull.title, pull.draft, pull.state) == (34, "Retry", True, PullState.OPEN)
     assert (pull.base, pull.base_branch) == ("d" * 40, "main")
     assert pull.read_at == NOW
-    assert (reading.author, reading.merged_by) == (ME, "ann")
+    assert (reading.author, reading.pull.merged_by) == (ME, "ann")
     assert (reading.head_repository, reading.pull.branch) == (
         "acme/widgets",
         "mergewright/12-retry",

@@ -200,7 +200,6 @@ class Bench:
             head_repository=repository,
             author=author,
             created_at=self.created_at,
-            merged_by="",
             body="",
             edited_by={"comment:2": "mallory", "comment:3": ""},
         )

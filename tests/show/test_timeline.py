@@ -140,6 +140,14 @@ def test_what_follows_from_the_sentence_before_is_no_news() -> None:
     assert [one.text for one in story[1].details] == ["@rob commented on #34"]
 
 
+@pytest.mark.parametrize("first", ["done", "observed"])
+def test_a_merge_is_told_once_with_the_person_who_commanded_it(first: str) -> None:
+    events = [done("merge"), observed("#34 is merged by wright")]
+    (story,) = entries(*(events if first == "done" else reversed(events)))
+    assert story.text == "Pull request #34 was merged, as @rob commanded"
+    assert [one.text for one in story.details] == ["Pull request #34 was merged by @wright"]
+
+
 @pytest.mark.parametrize("status", ["needs_input", "stuck", "paused", "mergeable", "errored"])
 def test_a_status_that_people_wait_for_is_news_once(status: str) -> None:
     story = entries(

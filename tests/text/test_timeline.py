@@ -41,6 +41,7 @@ NOW, HEAD = datetime(2030, 1, 1, tzinfo=UTC), "a" * 40
         ("issue closed", "The issue was closed", "calm", False),
         ("issue closed: not_planned", "The issue was closed: not_planned", "calm", False),
         ("#34 is merged", "Pull request #34 was merged", "landed", False),
+        ("#34 is merged by ann", "Pull request #34 was merged by @ann", "landed", False),
         ("#34 at 3f2a91c, pushed by bot", "#34 is at `3f2a91c`", "calm", True),
         ("#34 at 3f2a91c, pushed by person", "A person pushed `3f2a91c` to #34", "calm", False),
         ("#34 merge is conflict", "#34 conflicts with its base branch", "warn", False),

@@ -54,7 +54,7 @@ def test_a_pull_request_is_merged_once_by_each_method(
         github.merges.merge(*asked)
     assert github.merges.merge(*asked) == pull.merge_commit
     reading = read(github, pull)
-    assert (reading.pull.state, reading.merged_by) == (PullState.MERGED, "wright")
+    assert (reading.pull.state, reading.pull.merged_by) == (PullState.MERGED, "wright")
     merges = [move for move in server.pushes if move.repository == pull.repo.full_name]
     assert len([move for move in merges if move.branch == "main" and move.before]) == 1
 

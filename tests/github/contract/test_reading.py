@@ -228,7 +228,7 @@ def test_a_new_pull_request_is_read(github: GitHub, pull: Pull) -> None:
     assert (found.checks, found.checks_complete, found.checks_expected) == ((), True, ())
     assert (found.verdicts, found.threads, found.comments) == ((), (), ())
     assert reading.head_repository == pull.repo.full_name
-    assert (reading.pull.branch, reading.author, reading.merged_by) == (BRANCH, "wright", "")
+    assert (reading.pull.branch, reading.author, reading.pull.merged_by) == (BRANCH, "wright", "")
     assert reading.body == "Tries again."
 
 
