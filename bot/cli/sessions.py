@@ -42,7 +42,10 @@ def ls(
     ] = "",
     search: Annotated[
         str,
-        typer.Option(metavar="TEXT", help="Only sessions whose ID, title or branch contains this."),
+        typer.Option(
+            metavar="TEXT",
+            help="Only sessions whose ID, title or branch contains this, or of this number.",
+        ),
     ] = "",
     limit: Annotated[
         int,

@@ -34,6 +34,7 @@ _CHOSEN = f"""(:projects IS NULL OR project IN (SELECT value FROM json_each(:pro
             ELSE 1 END
         AND (:search = '' OR lower(id || ' ' || branch || ' ' || (issue ->> 'title'))
                 LIKE lower(:pattern) ESCAPE '!'
+            OR number = :number
             OR EXISTS (SELECT 1 FROM session_pulls
                 WHERE session = sessions.id AND session_pulls.number = :number))"""
 # The cursor is the place of the last session of a page: the value it is sorted by, and its id.

@@ -90,6 +90,7 @@ def test_a_search_looks_at_id_title_branch_and_number(scenario: Scenario, store:
     assert ids(store, search="Über_") == ["13"]
     assert ids(store, search="r_a") == ["13"], "a wildcard is a letter like any other"
     assert ids(store, search="#340") == ["14"]
+    assert ids(store, search="#12") == ["12"]
 
 
 def test_the_scope_selects_by_end_and_by_who_waits(scenario: Scenario, store: Store) -> None:

@@ -48,6 +48,14 @@ _Sort = Annotated[
         description="By `created`, or by `since`, the time of the status. With `-`: newest first."
     ),
 ]
+_Search = Annotated[
+    str,
+    QueryParameter(
+        max_length=200,
+        description="A part of the ID, the title or the branch, or the number of an issue or"
+        " pull request.",
+    ),
+]
 _Seconds = Annotated[
     float, QueryParameter(gt=-1, le=_MOST_SECONDS, description="How long to wait, in seconds.")
 ]
@@ -92,14 +100,7 @@ def list_sessions(
     agent: Annotated[str, QueryParameter(description="An agent's name, or an agent type.")] = "",
     status: FromQuery[list[Status] | None] = None,
     person: Annotated[str, QueryParameter(description="The login of the requester.")] = "",
-    search: Annotated[
-        str,
-        QueryParameter(
-            max_length=200,
-            description="A part of the ID, the title or the branch, or the number of a pull"
-            " request.",
-        ),
-    ] = "",
+    search: _Search = "",
     among: _Scope = "all",
     sort: _Sort = "-created",
     cursor: Cursor = None,
