@@ -13,7 +13,7 @@ from bot.store import TokenScope
 from bot.web.access import Access
 from bot.web.forms import MAX_FORM_BYTES
 from bot.web.personal_tokens import checked
-from bot.web.rendering import templates
+from bot.web.rendering import navigation, templates
 from bot.web.visitor import Visitor, anywhere
 from lifecycle.model.roles import Role
 
@@ -43,10 +43,12 @@ def account_routes(access: Access) -> Router:
 
     def shown(request: _Request, made: str = "") -> str:
         visitor = request.user
+        reach = access.reach(visitor)
         return render(
             "account.html",
+            pages=navigation(reach),
             login=visitor.login,
-            roles=access.reach(visitor).roles() if visitor.login else {},
+            roles=reach.roles() if visitor.login else {},
             tokens=tokens.of(visitor),
             scopes=[str(scope) for scope in TokenScope],
             days=_DAYS,

@@ -14,7 +14,7 @@ from bot.show.costs import DEFAULT_DAYS, MOST_DAYS, CostFilter, as_csv, days_unt
 from bot.store import DeliveryQuery, SessionQuery
 from bot.web.access import Access
 from bot.web.api.operations import AllViews, Cursor
-from bot.web.rendering import templates
+from bot.web.rendering import navigation, templates
 from bot.web.views import Views
 from bot.web.visitor import Visitor, anywhere, everywhere
 from config.repository import PATH
@@ -34,27 +34,30 @@ def overview_routes(access: Access) -> Router:
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
+    def shown(views: Views, name: str, **values: object) -> str:
+        return render(name, pages=navigation(views.reach), **values)
+
     @page("/agents", opt=anywhere(Role.READ))
     def agents(views: AllViews) -> str:
-        return render("agents.html", agents=views.agents())
+        return shown(views, "agents.html", agents=views.agents())
 
     @page("/agents/{name:str}", opt=anywhere(Role.READ))
     def agent(views: AllViews, name: FromPath[str], after: Cursor = None) -> str:
         query = SessionQuery(agent=name, cursor=after or "", limit=_SESSIONS)
         detail = views.agent(name)
         sessions, cursor = views.page(query)
-        return render(
-            "agent.html", detail=detail, sessions=sessions, cursor=cursor, after=after or ""
+        return shown(
+            views, "agent.html", detail=detail, sessions=sessions, cursor=cursor, after=after or ""
         )
 
     @page("/projects", opt=anywhere(Role.READ))
     def projects(views: AllViews) -> str:
-        return render("projects.html", projects=views.project_entries(), polls=views.polls)
+        return shown(views, "projects.html", projects=views.project_entries(), polls=views.polls)
 
     @page("/projects/{name:str}", opt=anywhere(Role.READ))
     def project(views: AllViews, name: FromPath[str]) -> str:
         found = views.project_detail(name)
-        return render("project.html", project=found, path=PATH, polls=views.polls)
+        return shown(views, "project.html", project=found, path=PATH, polls=views.polls)
 
     @page("/costs", opt=anywhere(Role.READ))
     def costs(
@@ -66,7 +69,8 @@ def overview_routes(access: Access) -> Router:
         person: _Word = "",
     ) -> str:
         chosen = cost_filter(views, first, last, project, agent, person)
-        return render(
+        return shown(
+            views,
             "costs.html",
             costs=views.costs(chosen),
             ranges=ranges(views.store.clock()),
@@ -102,7 +106,8 @@ def overview_routes(access: Access) -> Router:
         sees_all = bool(views.reach.everywhere())
         query = DeliveryQuery(state=among, event=event, cursor=after or "", limit=_DELIVERIES)
         found, cursor = views.deliveries.page(query, project)
-        return render(
+        return shown(
+            views,
             "deliveries.html",
             deliveries=found,
             cursor=cursor,
@@ -118,7 +123,8 @@ def overview_routes(access: Access) -> Router:
     def delivery(
         request: _Request, views: AllViews, id: FromPath[str], dry: FromQuery[bool] = False
     ) -> str:
-        return render(
+        return shown(
+            views,
             "delivery.html",
             detail=views.deliveries.detail(id),
             dry=views.deliveries.dry_run(id) if dry else None,
@@ -129,7 +135,7 @@ def overview_routes(access: Access) -> Router:
 
     @page("/health", opt=everywhere(Role.READ))
     def health(views: AllViews) -> str:
-        return render("health.html", health=views.health())
+        return shown(views, "health.html", health=views.health())
 
     return Router(
         "/",

@@ -29,7 +29,7 @@ from bot.web.health import Health
 from bot.web.live import Watchers
 from bot.web.overview_pages import overview_routes
 from bot.web.page_feed import PageFeed
-from bot.web.rendering import templates
+from bot.web.rendering import navigation, templates
 from bot.web.session_pages import session_routes
 from bot.web.views import Views
 from bot.web.visitor import Visitor, anywhere
@@ -108,6 +108,7 @@ def page_routes(
         )
         return render(
             "board.html",
+            pages=navigation(views.reach),
             board=views.board(chosen),
             choices=views.choices(),
             statuses=[str(status) for group in GROUPS for status in group.statuses],
@@ -122,8 +123,9 @@ def page_routes(
         )
 
     @page("/api", opt=anywhere(Role.READ))
-    def api_page() -> str:
-        return render("api.html", document=msgspec.json.decode(document()))
+    def api_page(views: AllViews) -> str:
+        described = msgspec.json.decode(document())
+        return render("api.html", pages=navigation(views.reach), document=described)
 
     @get("/events", guards=[access.guard], opt=anywhere(Role.READ), sync_to_thread=False)
     def events(request: _Request) -> ServerSentEvent:

@@ -1,7 +1,7 @@
 """Renders the templates of the pages, with all values escaped."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from bot.show.board import DEFAULT_SORT, BoardFilter
 from bot.text import page_text
+from bot.web.reach import Reach
 from lifecycle.model.status import Status
 
 #: The CSS class of each status.
@@ -37,14 +38,15 @@ TONES: Final[Mapping[str, str]] = {
     Status.TERMINATED: "calm",
     Status.CLEANUP: "calm",
 }
+_HEALTH: Final = "/health"
 #: The pages in the navigation: the key of the keyboard shortcut, the path and the title.
-PAGES: Final = (
+PAGES: Final[Sequence[tuple[str, str, str]]] = (
     ("b", "/", "Sessions"),
     ("a", "/agents", "Agents"),
     ("p", "/projects", "Projects"),
     ("c", "/costs", "Costs"),
     ("d", "/deliveries", "Deliveries"),
-    ("h", "/health", "Health"),
+    ("h", _HEALTH, "Health"),
     ("i", "/api", "API"),
 )
 _CODE = re.compile("`([^`]+)`")
@@ -62,7 +64,10 @@ def templates() -> Callable[..., str]:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        time=_time, tone=TONES.__getitem__, board_url=_board_url, url=_url, pages=PAGES
+        time=_time,
+        tone=TONES.__getitem__,
+        board_url=_board_url,
+        url=_url,
     )
     environment.filters.update(
         sentence=_sentence,
@@ -80,6 +85,11 @@ def templates() -> Callable[..., str]:
         return environment.get_template(name).render(values)
 
     return render
+
+
+def navigation(reach: Reach) -> Sequence[tuple[str, str, str]]:
+    """Return those of `PAGES` that a visitor may open: the bot's health concerns all projects."""
+    return PAGES if reach.everywhere() else [one for one in PAGES if one[1] != _HEALTH]
 
 
 def _time(at: datetime) -> Markup:

@@ -12,7 +12,7 @@ from bot.show.session_facts import explained
 from bot.web.access import Access
 from bot.web.api.operations import AllViews
 from bot.web.forms import buttons, choices, form_key, message_buttons
-from bot.web.rendering import templates
+from bot.web.rendering import navigation, templates
 from bot.web.views import LAST_MESSAGE, Views
 from bot.web.visitor import Visitor, in_session
 from lifecycle.model.roles import Role
@@ -53,6 +53,7 @@ def session_routes(access: Access) -> Router:
         tells, steers = role >= Role.TRIAGE, role >= Role.WRITE
         return render(
             f"tab_{tab or 'timeline'}.html",
+            pages=navigation(views.reach),
             head=head,
             row=head.row,
             tabs=TABS,

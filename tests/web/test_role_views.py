@@ -45,6 +45,8 @@ def test_a_person_sees_only_projects_in_which_they_have_a_role(filled: People) -
             assert client.get(path).status_code == 404
         for path in ("/health", "/metrics", f"{API}/incidents", f"{API}/health"):
             assert client.get(path).status_code == 403
+        for path in ("/", "/sessions/widgets-1", "/agents", "/api", "/account"):
+            assert 'href="/health"' not in client.get(path).text
         csrf = form_token(client)
         assert client.post("/freeze", data={"csrf": csrf, "scope": ""}).status_code == 403
         assert (
