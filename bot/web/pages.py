@@ -118,6 +118,7 @@ def page_routes(
             steers=lambda project: views.reach.role(project) >= Role.WRITE,
             starts=[one for one in views.projects() if views.reach.role(one) >= Role.WRITE],
             may_freeze=views.freezes.may_change,
+            login=request.user.login,
             csrf=access.csrf_token(request),
             key=form_key(),
         )

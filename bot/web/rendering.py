@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from bot.show.board import DEFAULT_SORT, BoardFilter
 from bot.text import page_text
+from bot.text.next_action import BUTTONS
 from bot.web.reach import Reach
 from lifecycle.model.status import Status
 
@@ -68,6 +69,7 @@ def templates() -> Callable[..., str]:
         tone=TONES.__getitem__,
         board_url=_board_url,
         url=_url,
+        stop=BUTTONS["stop"],
     )
     environment.filters.update(
         sentence=_sentence,

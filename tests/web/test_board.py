@@ -76,7 +76,7 @@ def test_the_next_action_is_a_button_on_the_card(site: Site) -> None:
     site.session(1, status=Status.PAUSED, reason=Reason.PAUSED_BY_PERSON)
     site.session(2, status=Status.WORKING)
     page = site.http.get("/").text
-    assert re.findall(r'name="kind" value="(\w+)"', page) == ["resume"]
+    assert re.findall(r'name="kind" value="(\w+)"', page) == ["resume", "stop", "stop"]
     form = fields(page, "/sessions/widgets-1/ask")
     assert site.http.post("/sessions/widgets-1/ask", data={**form, "kind": "resume"}).is_redirect
     session = site.store.sessions.get("widgets-1")

@@ -140,3 +140,17 @@ def test_a_person_sees_deliveries_of_their_repositories_alone(filled: People) ->
     with filled.signed_in("read-er") as client:
         listed = client.get(f"{API}/deliveries").json()["items"]
         assert {one["id"] for one in listed} == {"of-widgets", "of-gears", "d-1"}
+
+
+def test_a_person_shows_only_their_own_sessions_with_one_click(filled: People) -> None:
+    site = filled.site
+    mine = "UPDATE sessions SET requester = 'write-er' WHERE id = 'widgets-1'"
+    site.store.db.write(lambda connection: connection.execute(mine))
+    with filled.signed_in("write-er") as client:
+        assert "gears-1" in client.get("/").text
+        assert '<a href="/?person=write-er">Only mine</a>' in client.get("/").text
+        page = client.get("/?person=write-er").text
+        assert "widgets-1" in page
+        assert "gears-1" not in page
+        assert "Only mine" not in page
+    assert "Only mine" not in site.seen("/").text

@@ -70,8 +70,10 @@ async function reload() {
 // Reloads soon, and spends at most a tenth of the time on it where the server is slow.
 let pending = 0;
 let took = 0;
+let missed = false; // Whether something changed while a person was asked to confirm.
 function reloadSoon(delay) {
-  if (pending || document.querySelector("details.confirm[open]")) return;
+  missed = Boolean(document.querySelector("details.confirm[open]"));
+  if (pending || missed) return;
   pending = setTimeout(async () => {
     const begun = Date.now();
     try {
@@ -82,6 +84,8 @@ function reloadSoon(delay) {
     }
   }, Math.max(delay, 10 * took));
 }
+
+document.addEventListener("toggle", () => missed && reloadSoon(0), true);
 
 async function showScreen() {
   const screen = document.getElementById("screen");
@@ -148,6 +152,11 @@ places.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inlin
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea, select, dialog");
+  const fold = event.key === "Escape" && event.target.closest?.("details.confirm[open]");
+  if (fold) {
+    fold.open = false;
+    return fold.querySelector("summary").focus();
+  }
   if (event.key === "Escape" && typing) return event.target.blur();
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   const tab = document.querySelectorAll(".tabs a")[Number(event.key) - 1];
