@@ -39,16 +39,28 @@ class Bar(Struct, frozen=True, kw_only=True):
     says: str  #: The tooltip.
 
 
+class Mark(Struct, frozen=True, kw_only=True):
+    """A horizontal line of a chart, such as a limit."""
+
+    y: float
+    says: str  #: The tooltip.
+
+
 class Plot(Struct, frozen=True, kw_only=True):
     """A chart; its bars are sorted from left to right."""
 
     bars: tuple[Bar, ...]
     top: float  #: The value at the upper edge of the chart, a round number.
+    marks: tuple[Mark, ...] = ()
 
 
-def plot(columns: Sequence[Column]) -> Plot:
-    """Compute the bars of a chart, from left to right. Values of 0 get no bar."""
-    top = _round_up(max((column.height for column in columns), default=0.0))
+def plot(columns: Sequence[Column], marks: Sequence[tuple[str, float]] = ()) -> Plot:
+    """Compute the bars of a chart, from left to right. Values of 0 get no bar.
+
+    `marks` are the tooltips and values of horizontal lines, for which the chart is high enough.
+    """
+    values = [*(column.height for column in columns), *(value for _, value in marks)]
+    top = _round_up(max(values, default=0.0))
     step = WIDTH / max(1, len(columns))
     bars = list[Bar]()
     for place, column in enumerate(columns):
@@ -67,7 +79,8 @@ def plot(columns: Sequence[Column]) -> Plot:
                         says=column.says,
                     )
                 )
-    return Plot(bars=tuple(bars), top=top)
+    lines = [Mark(y=round(HEIGHT * (1 - value / top), 2), says=says) for says, value in marks]
+    return Plot(bars=tuple(bars), top=top, marks=tuple(lines))
 
 
 def _round_up(value: float) -> float:

@@ -81,7 +81,15 @@ from bot.store.sign_ins import (
 )
 from bot.store.slots import AgentEnd, AgentsTable, SlotsTable
 from bot.store.statistics import Backlog, StatisticsTable
-from bot.store.usage import USAGE_GROUPS, UsageFilter, UsageRow, UsageTable, UsageTotal
+from bot.store.usage import (
+    STEP_SECONDS,
+    USAGE_GROUPS,
+    UsageFilter,
+    UsageRow,
+    UsageStep,
+    UsageTable,
+    UsageTotal,
+)
 from bot.store.values import (
     ACCESS,
     AgentRecord,

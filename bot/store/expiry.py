@@ -48,7 +48,8 @@ DELETABLE = """SELECT 1 FROM sessions WHERE id = ?1 AND ended IS NOT NULL
     AND coalesce(due > ?2, 1) AND id NOT IN (SELECT id FROM live)"""
 _OF_SESSION = (
     *("outbox", "commands", "slots", "handovers", "session_pulls", "session_paths", "metadata"),
-    *("model_usage", "refused_hosts", "usage", "history", "inherited", "notifications"),
+    *("model_usage", "usage_steps", "refused_hosts", "usage", "history", "inherited"),
+    "notifications",
 )
 _DELETE = (
     *(f"DELETE FROM {table} WHERE session = ?" for table in _OF_SESSION),

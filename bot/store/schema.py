@@ -13,6 +13,7 @@ from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
 from bot.store.schema_additions import (
+    COSTS_OVER_TIME,
     DELIVERY_OUTCOMES,
     LEDGER,
     NOTIFICATIONS,
@@ -376,4 +377,11 @@ def version_7(db: Database) -> None:
     """Let sessions have no issue, and issues several sessions."""
     rebuild_sessions(db)
     for statement in ORIGINS:
+        db.execute(statement)
+
+
+@migrations()
+def version_8(db: Database) -> None:
+    """Add what each model cost over time."""
+    for statement in COSTS_OVER_TIME:
         db.execute(statement)

@@ -122,6 +122,20 @@ ORIGINS = (
         WHERE spawn IS NOT NULL""",
 )
 
+COSTS_OVER_TIME = (
+    # What a run used of a model in the ten minutes from `at`.
+    """CREATE TABLE usage_steps (
+        session TEXT NOT NULL REFERENCES sessions (id),
+        run INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        cost_usd REAL NOT NULL,
+        tokens INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (session, run, model, at)
+    ) STRICT, WITHOUT ROWID""",
+)
+
 
 def rebuild_sessions(db: Database) -> None:
     """Let an issue have several sessions, and a session none: its number is then 0.

@@ -23,6 +23,9 @@ from lifecycle.model.status import Activity
 #: down, the other sessions with the same budget are woken: they need that usage only roughly.
 STEPS = {"cost_usd": 0.25, "tokens": 100_000, "active_seconds": 600.0}
 
+#: The length of a step of `usage_steps`, in seconds.
+STEP_SECONDS: Final = 600
+
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _KINDS = (*_TOKENS, "cost_usd", "unpriced")
 _COUNTED_TOKENS = ("input", "output", "cache_write", "reasoning")  #: The sum `usage.tokens`.
@@ -106,6 +109,16 @@ _TO_LEDGER = f"""INSERT INTO ledger (session, agent, day, repository, number, re
 _ADD_RESPONSE = f"""INSERT INTO model_usage (session, run, model, {", ".join(_TOKENS)})
     VALUES (:session, :run, :model, :{", :".join(_TOKENS)})
     ON CONFLICT (session, run, model) DO UPDATE SET {_added("model_usage", _TOKENS)}"""
+#: What a run used of each model, as far as it is in the table of steps.
+STEPS_OF_RUN = """SELECT model, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens,
+        sum(unpriced) AS unpriced
+    FROM usage_steps WHERE session = ? AND run = ? GROUP BY model"""
+_STEP_KINDS = ("cost_usd", "tokens", "unpriced")
+_ADD_STEP = f"""INSERT INTO usage_steps (session, run, model, at, {", ".join(_STEP_KINDS)})
+    VALUES (:session, :run, :model, :at, :{", :".join(_STEP_KINDS)})
+    ON CONFLICT (session, run, model, at) DO UPDATE SET {_added("usage_steps", _STEP_KINDS)}"""
+STEPS_OF_SESSION = f"""SELECT model, at, {_sums(_STEP_KINDS)} FROM usage_steps
+    WHERE session = ? GROUP BY at, model ORDER BY at, model"""
 MODELS_OF_RUN = "SELECT * FROM model_usage WHERE session = ? AND run = ?"
 _NO_SPENDING = Spending()
 
@@ -155,6 +168,16 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     unpriced: int
 
 
+class UsageStep(Struct, frozen=True, kw_only=True):
+    """What a session used of a model in `STEP_SECONDS`."""
+
+    model: str  #: Empty: the agent does not name its models.
+    at: int  #: The beginning, in seconds since 1970.
+    cost_usd: float
+    tokens: int  #: All but those read from a cache.
+    unpriced: int  #: Those of them without a known price.
+
+
 _EVERYTHING = UsageFilter()
 _usage = RowDecoder(Usage, "model_usage", "model")
 _spending = RowDecoder(Spending, "usage", "cost_usd")
@@ -191,6 +214,10 @@ class UsageTable(StoreTable):
         """Return usage by day, session and agent, the first day first."""
         rows = self._all(_ROWS, _values(among))
         return [UsageRow(**dict(row)) for row in rows]
+
+    def steps(self, session: str) -> list[UsageStep]:
+        """Return what a session used by time and model, the first step first."""
+        return [UsageStep(**dict(row)) for row in self._all(STEPS_OF_SESSION, (session,))]
 
     def record_response(
         self, session: str, run: int, model: str, used: Usage, priced: Callable[[Usage], Usage]
@@ -271,6 +298,33 @@ def add_run_usage(
         ):
             wake_siblings(connection, session, column, now)
     connection.execute(_ADD, values)
+    if any(more.values()):
+        _add_steps(connection, session, run, usage, now)
+
+
+def _add_steps(
+    connection: sqlite3.Connection, session: str, run: int, usage: Usage, now: datetime
+) -> None:
+    """Raise what a run used of each model to `usage`.
+
+    Both counts of a run may name its models differently: the sum of all models is that of the count
+    that is used, so a model that only the other one names ends at 0.
+    """
+    at = int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
+    rows = connection.execute(STEPS_OF_RUN, (session, run)).fetchall()
+    counted = {row["model"]: dict(row) for row in rows}
+    used = usage.models or {"": usage}
+    for model in {**counted, **used}:
+        before, one = counted.get(model, {}), used.get(model, Usage())
+        total = {
+            "cost_usd": one.cost_usd or 0.0,
+            "tokens": one.tokens,
+            "unpriced": one.tokens if one.cost_usd is None else one.unpriced,
+        }
+        more = {kind: total[kind] - before.get(kind, 0) for kind in _STEP_KINDS}
+        if any(more.values()):
+            values = {"session": session, "run": run, "model": model, "at": at}
+            connection.execute(_ADD_STEP, {**values, **more})
 
 
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:

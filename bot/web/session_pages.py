@@ -7,6 +7,7 @@ from litestar import MediaType, Request, Router, get
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery
 
+from bot.show.cost_over_time import cost_over_time
 from bot.show.session_detail import LAST_EVENT
 from bot.show.session_facts import explained
 from bot.web.access import Access
@@ -142,7 +143,9 @@ def session_routes(access: Access) -> Router:
     def cost(request: _Request, views: AllViews, id: FromPath[str]) -> str:
         detail = views.detail(id)
         warn = views.policy_of(detail.session.project).budget_warning
-        return shown(request, views, id, "cost", detail=detail, warn=warn)
+        steps, spent = views.store.usage.steps(id), detail.session.agent_info.cost_usd
+        over_time = cost_over_time(steps, detail.budgets, spent)
+        return shown(request, views, id, "cost", detail=detail, warn=warn, over_time=over_time)
 
     @page("/sessions/{id:str}/facts")
     def facts(request: _Request, views: AllViews, id: FromPath[str]) -> str:

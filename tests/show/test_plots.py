@@ -24,6 +24,11 @@ def test_a_chart_has_a_bar_for_each_value_on_top_of_the_one_before() -> None:
     assert {one.width for one in drawn.bars} == {200.0}
 
 
+def test_a_chart_is_high_enough_for_its_lines() -> None:
+    drawn = plot([Column("Monday", (("good", 1.0),))], [("limit", 4.0)])
+    assert (drawn.top, [(one.y, one.says) for one in drawn.marks]) == (5, [(20.0, "limit")])
+
+
 @pytest.mark.parametrize(
     ("value", "top"),
     [(0.0, 1), (0.03, 0.05), (0.1, 0.1), (0.3, 0.5), (1.0, 1), (1.01, 2), (7.0, 10), (730.0, 1000)],

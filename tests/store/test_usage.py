@@ -43,6 +43,42 @@ def test_growing_usage_is_counted(scenario: Scenario, store: Store, name: str) -
     assert (session.spent, session.spent_ever) == (spent, spent)
 
 
+def test_the_usage_of_each_model_is_kept_in_steps_of_ten_minutes(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    def sees_models(**models: float | None) -> None:
+        one = {key: Usage(input=100, cost_usd=cost) for key, cost in models.items()}
+        known = sum(cost or 0 for cost in models.values())
+        usage = Usage(input=100 * len(one), cost_usd=known, models=one)
+        sees(scenario, name, Agent(run=1, usage=usage))
+
+    scenario.clock.now = datetime(2030, 1, 2, 10, 0, 30, tzinfo=UTC)
+    sees_models(big=1.0)
+    sees_models(big=1.0, small=None)
+    scenario.clock.passes(600)
+    sees_models(big=1.5, small=None, new=0.25)
+    at = int(datetime(2030, 1, 2, 10, 0, tzinfo=UTC).timestamp())
+    assert [
+        (one.at - at, one.model, one.cost_usd, one.tokens, one.unpriced)
+        for one in store.usage.steps(name)
+    ] == [
+        (0, "big", 1.0, 100, 0),
+        (0, "small", 0.0, 100, 100),
+        (600, "big", 0.5, 0, 0),
+        (600, "new", 0.25, 100, 0),
+    ]
+
+
+def test_a_second_count_with_other_names_of_models_replaces_the_first(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    sees(scenario, name, used(2.0))
+    models = {"big": Usage(input=300, cost_usd=3.0)}
+    sees(scenario, name, Agent(run=1, usage=Usage(input=300, cost_usd=3.0, models=models)))
+    found = {one.model: (one.cost_usd, one.tokens) for one in store.usage.steps(name)}
+    assert found == {"": (0.0, 0), "big": (3.0, 300)}
+
+
 def test_cache_reads_do_not_count_as_tokens(scenario: Scenario, store: Store, name: str) -> None:
     usage = Usage(input=1, output=2, cache_read=1000, cache_write=4, reasoning=8)
     sees(scenario, name, Agent(run=1, usage=usage))

@@ -47,7 +47,7 @@ TOKEN = "the page's töken"
 TABLES = (
     *("delivery_outcomes", "deliveries", "refreshes", "commands", "outbox", "history"),
     "session_pulls",
-    *("usage", "model_usage", "ledger"),
+    *("usage", "model_usage", "usage_steps", "ledger"),
     *("handovers", "metadata", "refused_hosts", "freezes", "incidents", "sessions"),
 )
 SETTINGS = Settings(

@@ -8,7 +8,7 @@ import pytest
 from bot.show.changes import branch_diff
 from bot.show.terminal import StepLog
 from bot.store import Destination, NewSession, Observation
-from lifecycle.model.facts import Check, Issue, Pull, Remark, Thread, Usage
+from lifecycle.model.facts import Agent, Check, Issue, Pull, Remark, Thread, Usage
 from lifecycle.model.status import Blocker, CheckState, Reason, Status
 from runtimes.agents.shared.messages import Message
 from runtimes.agents.shared.messages import MessageKind as Kinds
@@ -235,6 +235,20 @@ def test_refused_hosts_are_shown_with_their_remedy(site: Site) -> None:
         ("<script>", 1),
         ("evil.example", 3),
     ]
+
+
+def test_the_cost_is_drawn_over_time_by_model(site: Site) -> None:
+    session = site.session(1)
+    assert "No model has been used yet" in tab(site, "cost")
+    one = Usage(input=100, cost_usd=3.5)
+    usage = Usage(input=100, cost_usd=3.5, models={"<big>": one})
+    seen = Observation(session=session, run=1, agent=Agent(run=1, usage=usage))
+    site.store.observations.record([seen], datetime.now(UTC))
+    page = tab(site, "cost")
+    assert page.count('<rect class="busy"') == 1
+    assert page.count("<line ") == 1, "the session's budget"
+    for words in ("Cost over time", "&lt;big&gt;", "session&#39;s budget of 5.00 USD"):
+        assert words in page, words
 
 
 def test_facts_say_which_rule_applies_and_when_it_looks_again(site: Site) -> None:
