@@ -81,6 +81,7 @@ class LocalRuns:
         self._unreadable: set[str] = set()
         #: Isolations that may have left something, and whether runs of them are known.
         self._kinds = dict.fromkeys(ISOLATIONS, False)
+        self._orphans_kept: dict[str, str] = {}  #: By isolation: why, since the last removal.
         self._lock = threading.Lock()
 
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
@@ -221,9 +222,11 @@ class LocalRuns:
             found = False
             try:
                 found = ISOLATIONS[kind].remove_orphans(self.sessions)
+                self._orphans_kept.pop(kind, None)
             except (RuntimeFailure, OSError) as failure:
-                if self._kinds[kind]:
+                if self._kinds[kind] and self._orphans_kept.get(kind) != str(failure):
                     log.warning("%s", failure)
+                self._orphans_kept[kind] = str(failure)
             if found:
                 self._kinds[kind] = True
             elif not self._kinds[kind]:

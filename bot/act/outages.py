@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from bot.store import IncidentsTable, StoreFailure
 from bot.system.clock import Clock
+from runtimes.isolation import ISOLATIONS
 
 #: The pause before an action is tried again: in an outage of the machine, and of GitHub.
 _PAUSE, _GITHUB_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
@@ -81,13 +82,22 @@ def _forks(_: Path) -> bool:
 
 
 class Resource(NamedTuple):
-    """A resource whose outage is detected: disks, open files, processes, or GitHub."""
+    """A resource whose outage is detected: disks, open files, processes, engines, or GitHub."""
 
     key: str  #: The key of its incident.
     words: re.Pattern[str]  #: Matches the messages of failures that its outage causes.
     text: str  #: For people: what happened, and the remedy.
     #: Whether the outage is over; takes the data folder. None: another thread asks GitHub.
     over: Callable[[Path], bool] | None
+
+
+def _engine(name: str) -> Resource:
+    return Resource(
+        name,
+        re.compile(rf"\b{name} does not (?:work here|answer): no answer at"),
+        f"{name} does not answer, without which agents cannot be isolated: start it",
+        lambda _: ISOLATIONS[name].answers(),
+    )
 
 
 RESOURCES = (
@@ -112,6 +122,8 @@ RESOURCES = (
         " ulimit -u)",
         _forks,
     ),
+    _engine("docker"),
+    _engine("podman"),
 )
 #: Matches no message: a response with status 502 may concern a single request.
 GITHUB = Resource(

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
+from bot.act.results import Rejected, RetryLater
 from bot.store import Session
-from bot.system.isolation import container_of, isolation_of, limits_of, readable
+from bot.system.isolation import NotIsolated, container_of, isolation_of, limits_of, readable
 from bot.system.locations import Locations
 from config.settings import Settings
+from lifecycle.model.status import Reason
 from runtimes.isolation.base import NOT_ISOLATED, IsolationSpec
 from runtimes.local_ports import port_variables
 
@@ -34,6 +36,13 @@ def isolation_spec(
         container=container_of(settings),
         env=variables(),
     )
+
+
+def not_isolated(missing: NotIsolated) -> RetryLater | Rejected:
+    """Return the result of a start without isolation; it waits for an engine that is down."""
+    if missing.waits_for:
+        return RetryLater(str(missing))
+    return Rejected(str(missing), Reason.SPAWN_FAILED)
 
 
 def session_ports(locations: Locations, session: Session) -> Mapping[str, str]:

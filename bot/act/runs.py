@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
-from bot.act.run_isolation import isolation_spec, session_ports
+from bot.act.run_isolation import isolation_spec, not_isolated, session_ports
 from bot.act.workspace_steps import WorkspaceSteps, cancel
 from bot.archive.archiver import Archive
 from bot.github.client import GitHub
@@ -136,7 +136,9 @@ class AgentRuns:
                 ),
                 bootstrap=project.bootstrap,
             )
-        except (ModelUnavailable, NotIsolated, NotEnforced) as missing:
+        except NotIsolated as missing:
+            return not_isolated(missing)
+        except (ModelUnavailable, NotEnforced) as missing:
             return Rejected(str(missing), Reason.SPAWN_FAILED)
         if stopped := check():  # Preparing a workspace can take minutes.
             return stopped

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bot.act.results import Rejected, RetryLater
-from bot.act.run_isolation import isolation_spec, session_ports
+from bot.act.run_isolation import isolation_spec, not_isolated, session_ports
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.store import Session
 from bot.system.clock import Clock
@@ -47,7 +47,7 @@ class WorkspaceSteps:
         try:
             record = self._advance(session, run, WorkspaceStep.SETUP, lines)
         except NotIsolated as missing:
-            return Rejected(str(missing), Reason.SPAWN_FAILED)
+            return not_isolated(missing)
         match record.state:
             case StepState.DONE:
                 return None
@@ -69,6 +69,8 @@ class WorkspaceSteps:
         try:
             record = self._advance(session, run, WorkspaceStep.TEARDOWN, lines)
         except NotIsolated as missing:
+            if missing.waits_for:
+                return RetryLater(str(missing))
             return f"no teardown: {missing}"
         lost = record.state is StepState.LOST and record.attempt < _TEARDOWNS
         if lost or record.state is StepState.RUNNING:

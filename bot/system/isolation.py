@@ -11,7 +11,15 @@ _NONE = "none"
 
 
 class NotIsolated(Exception):
-    """No agent may be started; the message says why and what to do."""
+    """No agent may be started; the message says why and what to do.
+
+    `waits_for` names the chosen isolation if its engine does not answer, for now; otherwise it is
+    empty.
+    """
+
+    def __init__(self, message: str, *, waits_for: str = "") -> None:
+        super().__init__(message)
+        self.waits_for = waits_for
 
 
 def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
@@ -26,7 +34,10 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     chosen = next((name for name in ISOLATIONS if name in named), settings.runtime.isolation)
     if chosen:
         if why := ISOLATIONS[chosen].unavailable(container_of(settings)):
-            raise NotIsolated(f"{agent_type} needs isolation = {chosen!r}: {why}")
+            raise NotIsolated(
+                f"{agent_type} needs isolation = {chosen!r}: {why}",
+                waits_for="" if ISOLATIONS[chosen].answers() else chosen,
+            )
         return chosen
     reasons = []
     for name, isolation in ISOLATIONS.items():

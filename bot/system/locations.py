@@ -159,11 +159,14 @@ class Locations:
     def isolation(self, project: str, agent_type: str) -> Isolation:
         """Return the isolation of commands, such as git, on what agents of a type wrote.
 
-        Raises `RuntimeFailure` if it does not work.
+        That of an engine also while the engine does not answer, because its commands rarely need
+        the engine. Raises `RuntimeFailure` if it does not work.
         """
         try:
             return ISOLATIONS[self.isolation_of(project, agent_type)]
         except NotIsolated as problem:
+            if problem.waits_for:
+                return ISOLATIONS[problem.waits_for]
             raise RuntimeFailure(str(problem)) from None
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:

@@ -11,14 +11,18 @@ socket in FOLDER/link, twice:
   they hold secrets; sizes of the terminal and signals; and at the end, the report for
   `supervise.REPORT`. When it closes, because this program was killed, all in the container ends.
 
-SIGTERM is passed on to everything in the container. The engine removes the container at its end.
+SIGTERM is passed on to everything in the container. This program removes the container at its end;
+if the engine does not answer, `Containers.remove_orphans` does it later.
+
+An engine that is killed and started again while it makes the container is waited for, for as many
+seconds as container.json allows: the program has not begun, so another container is as good.
 
 A short command (`Isolation.command`) has no terminal: the program gets the descriptors 0 to 2 of
 this process, which ends with its parent and has the program's exit code.
 """
 
 # As in `supervise.py`, the time of a start counts.
-# ruff: noqa: PTH123, SIM105
+# ruff: noqa: PTH108, PTH123, SIM105
 import json
 import os
 import signal
@@ -26,8 +30,9 @@ import socket
 import sys
 import termios
 import threading
+import time
 import tty
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from runtimes.containers.engine import Engine
@@ -35,6 +40,11 @@ if TYPE_CHECKING:
 _REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
 _PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
 _START_SECONDS = 60.0
+_CLIENT = "mergewright.client"  #: The label with a random text of the program that made it.
+_AGAIN_SECONDS = 0.5  #: The pause before an engine that does not answer is asked again.
+#: Errors of an engine that may be over soon: it does not answer, still removes a container of this
+#: name, or has lost its containerd (Docker 20.10 then answers with status 500).
+_NO_ANSWER, _CONFLICT, _INTERNAL = 0, 409, 500
 _REMOVAL_SECONDS = 60.0
 _CHUNK = 65536
 _PR_SET_PDEATHSIG = 1
@@ -58,22 +68,12 @@ def main(folder: str, argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if not spec["terminal"]:
         _end_with_parent()
-    started = False
     try:
-        with _listening(f"{folder}/link") as listener:
-            engine.call("POST", "/containers/create", spec["container"], name=name)
-            try:
-                engine.call("POST", f"/containers/{name}/start")
-                control = _accept(listener, engine, name)
-                terminal = _accept(listener, engine, name)
-                started = True
-            finally:
-                if not started:
-                    engine.call("DELETE", f"/containers/{name}", force="1", v="1")
+        control, terminal = _started(engine, spec, f"{folder}/link")
         program = {**spec["program"], "argv": argv, "env": dict(os.environ)}
         has_terminal = spec["terminal"]
         reported = (_attend if has_terminal else _run)(control, terminal, program)
-        _wait_for_removal(engine, name)
+        _remove_ended(engine, name)
     except (EngineError, _Failed, OSError) as error:
         _say(f"cannot start a container for {argv[:1]}: {error}")
         return 125
@@ -87,9 +87,63 @@ def main(folder: str, argv: list[str]) -> int:
     return 128 + signal.SIGKILL
 
 
+def _started(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.socket]:
+    """Make and start the container; return both connections to its first process.
+
+    Tries again while the engine does not answer, for `spec["patience"]` seconds. A container made
+    although the engine's answer was lost is found by its label. Raises `EngineError` and `_Failed`.
+    """
+    from engine import EngineError
+
+    mark = spec["container"]["Labels"][_CLIENT] = os.urandom(8).hex()
+    deadline = time.monotonic() + spec["patience"]
+    while True:
+        try:
+            return _start(engine, spec, link)
+        except BaseException as error:  # SIGTERM raises `SystemExit`.
+            is_own = _remove_own(engine, spec["name"], mark)
+            if not isinstance(error, EngineError) or time.monotonic() > deadline:
+                raise
+            passes = error.status == _NO_ANSWER or error.status >= _INTERNAL
+            if not (passes or (is_own and error.status == _CONFLICT)):
+                raise
+        time.sleep(_AGAIN_SECONDS)
+
+
+def _start(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.socket]:
+    name = spec["name"]
+    with _listening(link) as listener:
+        engine.call("POST", "/containers/create", spec["container"], name=name)
+        engine.call("POST", f"/containers/{name}/start")
+        return [_accept(listener, engine, name) for _ in range(2)]
+
+
+def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
+    """Remove the container of this name if this program made it; return whether it did."""
+    from engine import EngineError
+
+    try:
+        found: Any = engine.call("GET", f"/containers/{name}/json")
+        if found["Config"]["Labels"].get(_CLIENT) != mark:
+            return False
+        engine.call("DELETE", f"/containers/{name}", force="1", v="1")
+    except EngineError as error:
+        return bool(
+            error.status == _CONFLICT
+        )  # It is being removed. Without an answer, a look does it.
+    return True
+
+
 def _listening(folder: str) -> socket.socket:
-    """Make the socket to which the container's first process connects, twice."""
+    """Make the socket to which the container's first process connects, twice.
+
+    A new one for each container, so that nothing of an earlier one is accepted.
+    """
     os.chdir(folder)  # The path of a socket is limited to 107 bytes: unix(7).
+    try:
+        os.unlink("first.sock")
+    except FileNotFoundError:
+        pass
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("first.sock")
     os.chdir("/")
@@ -101,13 +155,20 @@ def _listening(folder: str) -> socket.socket:
 def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.socket:
     """Wait for the container's first process to connect.
 
-    Raises `EngineError` if the container has ended, and `_Failed` after 60 seconds.
+    Raises `EngineError` if the container has ended, and `_Failed` after 60 seconds. The container
+    starts also while its engine does not answer.
     """
+    from engine import EngineError
+
     for _ in range(int(_START_SECONDS * 4)):
         try:
             connection = listener.accept()[0]
         except TimeoutError:
-            engine.call("GET", f"/containers/{name}/json")  # Fails if it has ended.
+            try:
+                engine.call("GET", f"/containers/{name}/json")  # Fails if it has ended.
+            except EngineError as error:
+                if error.status != _NO_ANSWER:
+                    raise
         else:
             connection.settimeout(None)
             return connection
@@ -207,22 +268,24 @@ def _size() -> list[int]:
         return [24, 80]
 
 
-def _wait_for_removal(engine: "Engine", name: str) -> None:
-    """Wait until nothing of the container is left, for at most a minute, if its engine answers.
+def _remove_ended(engine: "Engine", name: str) -> None:
+    """Remove the container, and wait until nothing of it is left, if its engine answers.
 
-    Docker 20.10 does not answer a request that arrives while it removes the container (measured:
-    1 of 300), so each request has a short time-out.
+    Waits at most a minute. Docker 20.10 does not answer a request that arrives while it removes the
+    container (measured: 1 of 300), so each request has a short time-out.
     """
     from engine import Engine, EngineError, EngineTimeout
 
     patient = Engine(engine.path, seconds=_REMOVAL_SECONDS / 30)
     for _ in range(30):
         try:
-            patient.call("POST", f"/containers/{name}/wait", condition="removed")
+            patient.call("DELETE", f"/containers/{name}", force="1", v="1")
         except EngineTimeout:
             continue
-        except EngineError:
-            pass  # It is removed already, or will be when the engine answers.
+        except EngineError as error:
+            if error.status == _CONFLICT:  # The engine removes it by itself.
+                time.sleep(_AGAIN_SECONDS / 10)
+                continue
         return
 
 

@@ -39,6 +39,14 @@ class Engine:
         self._seconds = seconds
         self._version = ""
 
+    def answers(self) -> bool:
+        """Whether the engine answers, even if it refuses the request."""
+        try:
+            self._request("GET", "/_ping", None)
+        except EngineError as error:
+            return error.status != 0
+        return True
+
     def call(
         self,
         method: str,

@@ -83,6 +83,10 @@ class Isolation(Protocol):
         """
         ...
 
+    def answers(self) -> bool:
+        """Whether the engine of containers answers within a second; True without an engine."""
+        ...
+
     def unlimited(self, limits: Limits) -> str:
         """Return which limits cannot be set for a whole run, as in `memory, cpu`; empty: none."""
         ...

@@ -113,6 +113,10 @@ class Bubblewrap:
             except (OSError, RuntimeFailure, subprocess.TimeoutExpired) as error:
                 return f"bubblewrap cannot be tried: {error}"
 
+    def answers(self) -> bool:
+        """Return True: there is no engine; see `Isolation.answers`."""
+        return True
+
     def unlimited(self, limits: Limits) -> str:
         """Return which of these limits cannot be set; see `Isolation.unlimited`."""
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}

@@ -11,11 +11,10 @@ is root, see `runtimes.containers.first`.
 import hashlib
 import logging
 import os
-import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from runtimes.isolation.base import OF_THIS_MACHINE, PROXY_PORT, Container, Limi
 from runtimes.isolation.bubblewrap import Bubblewrap
 from runtimes.isolation.machine import ETC, ETC_MADE, mounts, write_etc
 from runtimes.isolation.programs import python, python_files
-from runtimes.supervise import REPORT
+from runtimes.isolation.trial import run_once
 
 _CLIENT = Path(containers.__file__).with_name("client.py")
 #: Where a container has `first.py`, with what belongs to it.
@@ -50,7 +49,8 @@ _TMP_MB = 2048
 #: For an engine at a start: Podman takes more than five on a busy machine (seen in the tests).
 _SECONDS = 20.0
 _LOOK_SECONDS = 5.0  #: In a look, which concerns all runs.
-_TRY_SECONDS = 60
+_PATIENCE_SECONDS = 60  #: For an engine that is started again while it makes a run's container.
+_PING_SECONDS = 1.0
 _UNSTARTED_SECONDS = 600  #: After this time nobody is about to start a container.
 _NOT_FOUND = 404
 _REMOVED = (_NOT_FOUND, 409)  #: Or the engine is about to remove it.
@@ -102,6 +102,10 @@ class Containers:
         except ValueError as error:
             return str(error)
 
+    def answers(self) -> bool:
+        """Whether the engine answers now; see `Isolation.answers`."""
+        return self._engine(_PING_SECONDS).answers()
+
     def unlimited(self, limits: Limits) -> str:
         """Return which of these limits the engine cannot set; see `Isolation.unlimited`."""
         try:
@@ -119,16 +123,24 @@ class Containers:
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
         """Return the launch of the client with the program; see `Isolation.wrap`."""
+        return self._wrap(launch, sandbox, _PATIENCE_SECONDS)
+
+    def _wrap(self, launch: Launch, sandbox: Sandbox, patience: int) -> Launch:
         return replace(
             launch,
-            argv=self._client(launch, sandbox, has_terminal=True),
+            argv=self._client(launch, sandbox, has_terminal=True, patience=patience),
             cwd=Path("/"),
             contained=True,
             listens={_PORT: PORT_SOCKET} if sandbox.port else {},
         )
 
-    def _client(self, launch: Launch, sandbox: Sandbox, *, has_terminal: bool) -> tuple[str, ...]:
-        """Write the files that `client.py` reads, and return its command line."""
+    def _client(
+        self, launch: Launch, sandbox: Sandbox, *, has_terminal: bool, patience: int
+    ) -> tuple[str, ...]:
+        """Write the files that `client.py` reads, and return its command line.
+
+        `patience`: how long it waits for an engine that does not answer, in seconds.
+        """
         own = launch.dir / "sandbox"
         link = own / "link"
         link.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -138,12 +150,14 @@ class Containers:
         engine = self._engine()
         rootless = self._is_rootless(engine)
         proxy = PROXY_PORT if sandbox.proxy else 0
+        is_run = has_terminal and patience > 0
         spec = {
             "engine": engine.path,
             "name": f"mergewright-{_id(launch.dir.parent)}-{launch.name}",
-            "container": self._container(launch, sandbox, own, rootless=rootless),
+            "container": self._container(launch, sandbox, own, rootless=rootless, is_run=is_run),
             "program": {"cwd": str(launch.cwd), "proxy": proxy, "port": sandbox.port},
             "terminal": has_terminal,
+            "patience": patience,
         }
         write_private(own / "container.json", msgspec.json.encode(spec).decode())
         return (python(), "-E", "-s", "-S", str(_CLIENT), str(own), *launch.argv)
@@ -170,12 +184,12 @@ class Containers:
                 self._make_image(self._engine(), own.container)
             except EngineError as error:
                 raise RuntimeFailure(f"{self._name} does not answer: {error}") from None
-            yield self._client(launch, own, has_terminal=False), ()
+            yield self._client(launch, own, has_terminal=False, patience=_PATIENCE_SECONDS), ()
 
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove containers of ended runs, and unstarted ones; see `Isolation.remove_orphans`.
 
-        A run's container is made under its supervisor. Returns False if there is no engine.
+        A container is made once its run's supervisor runs. False: there is no engine.
         """
         engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():
@@ -274,12 +288,12 @@ class Containers:
             launch = Launch(name=run.name, argv=("/bin/true",), cwd=run, env={}, dir=run)
             sandbox = Sandbox(writable=(run,), container=container)
             try:
-                return _try(self.wrap(launch, sandbox))
+                return run_once(self._wrap(launch, sandbox, patience=0))
             except (OSError, RuntimeFailure, subprocess.TimeoutExpired) as error:
                 return f"it cannot be tried: {error}"
 
     def _container(
-        self, launch: Launch, sandbox: Sandbox, own: Path, *, rootless: bool
+        self, launch: Launch, sandbox: Sandbox, own: Path, *, rootless: bool, is_run: bool
     ) -> dict[str, object]:
         """Return the engine's description of the container to make; `own`: the folder of its files.
 
@@ -316,7 +330,9 @@ class Containers:
             "PidsLimit": limits.processes or -1,
             "NanoCpus": int(limits.cpus * 1e9),
             "LogConfig": {"Type": "none"},
-            "AutoRemove": True,  # Also if nobody is left who could remove it.
+            # Not a run's, which a restart of Docker 20.10 would then kill in spite of live-restore
+            # (measured); its client or a look removes it. Others end with their client alone.
+            "AutoRemove": not is_run,
         }
         if container.oci_runtime:
             host["Runtime"] = container.oci_runtime
@@ -365,24 +381,3 @@ def _bind(source: str | Path, target: str | Path, how: str) -> str:
 def _id(folder: Path) -> str:
     """Return a short name of an installation, made of its folder of all runs."""
     return hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
-
-
-def _try(launch: Launch) -> str:
-    """Run a wrapped program without a supervisor; return why it failed, empty if it did not."""
-    command = shlex.join(launch.argv)
-    done = subprocess.run(
-        ("/bin/sh", "-c", f"exec {command} {REPORT}>&1"),
-        env=_PLAIN,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_TRY_SECONDS,
-        check=False,
-    )
-    if done.returncode == 0 and '"status": 0' in done.stdout:
-        return ""
-    return " ".join((done.stderr or done.stdout).split())[:500]
-
-
-_PLAIN: Mapping[str, str] = {"PATH": os.defpath}

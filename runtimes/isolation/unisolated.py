@@ -15,6 +15,10 @@ class Unisolated:
         """Return an empty string: this works on every machine."""
         return ""
 
+    def answers(self) -> bool:
+        """Return True: there is no engine; see `Isolation.answers`."""
+        return True
+
     def unlimited(self, limits: Limits) -> str:
         """Return every limit that is not 0: none can be set without a sandbox."""
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -17,9 +18,11 @@ import msgspec
 from msgspec import Struct
 
 from runtimes.isolation import ISOLATIONS
+from scripts.engines import INCOMPLETE, VARIABLES, CannotRun, installed_engine
 from scripts.faults.defences import DEFENCES, Defence, copy_without
 from scripts.faults.faults import FAULTS, Fault
 from scripts.faults.lives import Lives
+from tests.runtimes.engines import Daemon
 
 
 class Result(Struct, kw_only=True):
@@ -31,10 +34,13 @@ class Result(Struct, kw_only=True):
     violations: list[str]  #: A sentence each; empty: the run passed.
 
 
-def play(fault: Fault, seed: int, sessions: int, isolation: str) -> Result:
+def play(
+    fault: Fault, seed: int, sessions: int, isolation: str, engine: Daemon | None = None
+) -> Result:
     """Run many sessions with a fault, and check the effects from outside of the bot.
 
-    `isolation` is that of the agents; empty: the strongest that works here.
+    `isolation` is that of the agents; empty: the strongest that works here. `engine` makes their
+    containers; None: they have none.
     """
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-faults-"))
@@ -46,7 +52,7 @@ def play(fault: Fault, seed: int, sessions: int, isolation: str) -> Result:
     def inject(lives: Lives) -> None:
         try:
             fault.inject(lives, random.Random(seed), over)
-        except (RuntimeError, OSError, httpx.HTTPError) as failure:
+        except (AssertionError, RuntimeError, OSError, httpx.HTTPError) as failure:
             lives.violations_seen.append(f"the fault ended early: {failure}")
 
     violations: list[str] = []
@@ -56,6 +62,7 @@ def play(fault: Fault, seed: int, sessions: int, isolation: str) -> Result:
         descriptors=fault.descriptors,
         app=fault.app,
         isolation=isolation,
+        engine=engine,
     ) as lives:
         lives.module = fault.module
         for _ in range(fault.bots):
@@ -100,7 +107,10 @@ def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
 
 
 def main() -> int:
-    """Run the faults, each with a seed that is printed. Returns 1 if a run had a violation."""
+    """Run the faults, each with a seed that is printed.
+
+    Returns 1 if a run had a violation, and 3 if one cannot run here.
+    """
     names = [fault.name for fault in FAULTS]
     parser = argparse.ArgumentParser(prog="scripts/test-faults", description=__doc__)
     parser.add_argument("--only", choices=names, action="append", help="play this fault alone")
@@ -121,17 +131,38 @@ def main() -> int:
     if options.without_defences:
         return _all_needed([one for one in DEFENCES if one.fault in chosen], options)
     results: list[Result] = []
-    for fault in [one for one in FAULTS if one.name in chosen]:
-        for _ in range(options.runs):
-            seed = secrets.randbelow(2**32) if options.seed is None else options.seed
-            print(f"-- {fault.name}: {fault.about}; --seed {seed}", flush=True)
-            result = play(fault, seed, options.sessions, options.isolation or "")
-            results.append(result)
-            for violation in result.violations:
-                print(f"VIOLATION: {violation}")
-            print(f"{len(result.violations)} violations in {result.seconds:g} s", flush=True)
+    not_run: list[str] = []
+    with ExitStack() as stack:
+        daemons: dict[str, Daemon] = {}
+        for fault in [one for one in FAULTS if one.name in chosen]:
+            isolation = fault.isolation or options.isolation or ""
+            try:
+                if isolation in VARIABLES and isolation not in daemons:
+                    daemons[isolation] = stack.enter_context(installed_engine(isolation))
+            except CannotRun as why:
+                not_run.append(f"{fault.name} cannot run here, without {isolation}: {why}")
+                continue
+            for _ in range(options.runs):
+                results.append(_played(fault, isolation, daemons.get(isolation), options))
     _write(results, options.json)
-    return int(any(result.violations for result in results))
+    for sentence in not_run:
+        print(sentence, file=sys.stderr)
+    if any(result.violations for result in results):
+        return 1
+    return INCOMPLETE if not_run else 0
+
+
+def _played(
+    fault: Fault, isolation: str, engine: Daemon | None, options: argparse.Namespace
+) -> Result:
+    """Run a fault once, and print the result."""
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+    print(f"-- {fault.name}: {fault.about}; --seed {seed}", flush=True)
+    result = play(fault, seed, options.sessions, isolation, engine)
+    for violation in result.violations:
+        print(f"VIOLATION: {violation}")
+    print(f"{len(result.violations)} violations in {result.seconds:g} s", flush=True)
+    return result
 
 
 def _all_needed(defences: Iterable[Defence], options: argparse.Namespace) -> int:

@@ -101,6 +101,18 @@ DEFENCES: Sequence[Defence] = (
         ),
     ),
     Defence(
+        "engines",
+        "a run waits for its engine",
+        (
+            Removal(
+                "runtimes/containers/client.py",
+                "if not (passes or (is_own and error.status == _CONFLICT)):",
+                "if True:",
+            ),
+            Removal("bot/act/run_isolation.py", "    if missing.waits_for:\n", "    if False:\n"),
+        ),
+    ),
+    Defence(
         "connections",
         "what took effect although its answer was lost is found and not done twice",
         (

@@ -40,6 +40,7 @@ class Fault:
     disk_mb: int = 0  #: The size in MB of a disk for the bot's data; 0: the disk of this machine.
     app: bool = False  #: Whether the bot is an App, not an account with a token.
     descriptors: int = 0  #: The hard limit of a bot's open files; 0: the limit of this machine.
+    isolation: str = ""  #: The isolation of its agents; empty: any.
     seconds: float = 120.0  #: So long without progress is a violation.
     most_seconds: float = 900.0  #: Unfinished sessions are a violation after this time.
 
@@ -124,6 +125,28 @@ def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> Non
         commands = [command for folder in folders for _, command in processes_of(folder)]
         left = [command for command in commands if command.startswith("sleep")]
     lives.violations_seen += [f"{command} outlives its supervisor" for command in left]
+
+
+def engines(lives: Lives, dice: random.Random, over: threading.Event) -> None:
+    """Kill dockerd, containerd or both with SIGKILL, six times; start them after up to 5 seconds.
+
+    The programs in the containers survive, and agents that are to start wait.
+    """
+    engine = lives.engine
+    if engine is None or engine.below is None:
+        raise RuntimeError("there is no engine with two daemons")
+    both = (engine.below, engine)  # The lower one starts first.
+    for number, killed in enumerate(dice.sample([*(both[:1], both[1:], both)] * 2, 6), 1):
+        if over.wait(dice.uniform(0.3, 4.0)):
+            return
+        for daemon in killed:
+            daemon.end(signal.SIGKILL)
+        names = " and ".join(daemon.name for daemon in killed)
+        lives.log(f"{names} killed ({number})")
+        over.wait(dice.uniform(0.2, 5.0))
+        for daemon in killed:
+            daemon.start()
+        lives.log(f"{names} started again ({number})")
 
 
 def connections(lives: Lives, dice: random.Random, over: threading.Event) -> None:
@@ -265,6 +288,13 @@ FAULTS: Sequence[Fault] = (
         inject=supervisors,
         runs_may_repeat=True,
         about="supervisors of agents are killed",
+    ),
+    Fault(
+        name="engines",
+        inject=engines,
+        isolation="docker",
+        most_seconds=600.0,
+        about="the container engine is killed",
     ),
     Fault(name="connections", inject=connections, about="connections to GitHub are reset"),
     Fault(name="flood", inject=flood, about="unrelated webhooks arrive in masses"),

@@ -31,9 +31,11 @@ from runtimes import RUNTIMES
 from runtimes.base import Options, Runtime
 from runtimes.isolation import ISOLATIONS, strongest
 from scripts.faults.proxy import Proxy
+from tests.runtimes.engines import Daemon
 
-#: A resync period, in which the bot removes doubled effects, and some time for its actions.
-_SETTLE_SECONDS = 20.0
+#: A resync period, in which the bot removes doubled effects, and time for its actions: one that
+#: failed because GitHub did not answer is tried again after 30 s (`bot.act.outages`).
+_SETTLE_SECONDS = 60.0
 #: The time in which a bot that was suspended may still act.
 _LATE_SECONDS = 3.0
 #: The hidden key of a comment the bot posted.
@@ -53,12 +55,13 @@ class Lives:
         descriptors: int = 0,
         app: bool = False,
         isolation: str = "",
+        engine: Daemon | None = None,
     ) -> None:
         """`sessions` is their number; `log` is called with a line for each fault and its result.
 
         `disk_mb` gives the data a small disk, `descriptors` limits the open files of each bot (0:
         as on this machine). The bot is an `app`, or has a token. `isolation` is that of the agents;
-        empty: the strongest that works here.
+        empty: the strongest that works here. `engine` is the one that makes their containers.
         """
         self.folder = folder
         self.sessions = sessions
@@ -69,6 +72,7 @@ class Lives:
         self.module = "bot.cli"  #: The Python module that the bots run.
         self.clock = folder / "clock"  #: The file with the clock's jumps; see `shifted_bot`.
         self.violations_seen: list[str] = []  #: Violations that a fault found itself.
+        self.engine = engine
         self._disk_mb = disk_mb
         self._descriptors = descriptors
         self._app = app

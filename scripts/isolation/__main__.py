@@ -6,7 +6,6 @@ something could not run here.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from runtimes.isolation import ISOLATIONS
-from tests.runtimes import engines
+from scripts import engines
 
 _TESTS = {
     "contract": (
@@ -29,56 +28,30 @@ _TESTS = {
     ),
     "attacks": ("test_attacks", "workspaces/test_hostile_repositories"),
 }
-#: Programs and their packages of Debian and Ubuntu.
-_PACKAGES = {
-    "bwrap": ("bubblewrap",),
-    "dockerd": ("docker.io", "containerd", "runc"),
-    "podman": ("podman", "conmon", "runc"),
-}
-_VARIABLES = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
 _OTHERS = "others"  #: Tests whose names contain no isolation.
-_INCOMPLETE = 3
 
 
 def main() -> int:
     """Run the tests and print a table; return the exit code."""
     if os.geteuid() != 0:
         print("needs root, to start engines of its own", file=sys.stderr)
-        return _INCOMPLETE
-    _install()
+        return engines.INCOMPLETE
+    engines.install()
     reasons: dict[str, str] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mw-")))
-        for name, start in (("docker", engines.docker), ("podman", engines.podman)):
-            place = folder / name
-            if not (why := engines.missing(name)):
-                try:
-                    daemon = stack.enter_context(start(place))
-                    os.environ[_VARIABLES[name]] = f"unix://{daemon.socket}"
-                    continue
-                except AssertionError as failed:
-                    log = place / "log"
-                    why = f"{failed}\n{log.read_text()[-1000:] if log.exists() else ''}"
-            reasons[name] = why
-            os.environ[_VARIABLES[name]] = f"unix://{place}/none.sock"
+        for name, variable in engines.VARIABLES.items():
+            try:
+                stack.enter_context(engines.engine(name, folder / name))
+            except engines.CannotRun as why:
+                reasons[name] = str(why)
+                os.environ[variable] = f"unix://{folder / name}/none.sock"
         report = folder / "report.xml"
         files = [f"tests/runtimes/{file}.py" for some in _TESTS.values() for file in some]
         command = (sys.executable, "-m", "pytest", "-q", "-n", "2", "-rs", f"--junitxml={report}")
         status = subprocess.run((*command, *files), check=False).returncode
         counts = _counts(report)
     return _print(counts, reasons, failed=status != 0)
-
-
-def _install() -> None:
-    packages = [
-        one for program, some in _PACKAGES.items() if not shutil.which(program) for one in some
-    ]
-    if not packages or not shutil.which("apt-get"):
-        return
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    install = ("apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages)
-    for command in (("apt-get", "update", "-qq"), install):
-        subprocess.run(command, env=env, check=False, stdout=subprocess.DEVNULL)
 
 
 def _counts(report: Path) -> Counter[tuple[str, str, str]]:
@@ -126,7 +99,7 @@ def _print(counts: Counter[tuple[str, str, str]], reasons: dict[str, str], *, fa
         return 1
     if incomplete:
         print("not everything could run here; see what was skipped", file=sys.stderr)
-        return _INCOMPLETE
+        return engines.INCOMPLETE
     return 0
 
 

@@ -1,9 +1,12 @@
 """Starts of isolated runs, and refused ones."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from bot.act.results import Rejected
+from bot.act.outages import RESOURCES
+from bot.act.results import Rejected, RetryLater
 from config.settings import Settings
 from lifecycle.model.status import Reason
 from runtimes.base import Launch
@@ -31,6 +34,20 @@ def test_no_run_is_started_where_nothing_isolates_it(
     assert isinstance(refusal, Rejected)
     assert refusal.reason is Reason.SPAWN_FAILED
     assert "agents cannot be isolated here: no user namespaces here" in refusal.why
+    assert undecided.runtime.look() == {}
+
+
+def test_a_start_waits_for_an_engine_that_does_not_answer(
+    undecided: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    settings = undecided.agents.settings
+    runtime = msgspec.structs.replace(settings.runtime, isolation="docker")
+    named = msgspec.structs.replace(settings, runtime=runtime)
+    object.__setattr__(undecided.agents, "settings", named)
+    later = undecided.tries_to_start()
+    assert isinstance(later, RetryLater)
+    assert [one.key for one in RESOURCES if one.words.search(later.why)] == ["docker"]
     assert undecided.runtime.look() == {}
 
 

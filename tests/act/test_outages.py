@@ -2,9 +2,11 @@
 
 import errno
 import os
+import socketserver
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +23,7 @@ from runtimes.workspaces.git import GitFailure
 from tests.harness.outbox import OutboxBench
 from tests.world.waiting import eventually
 
+ENGINES = ("docker", "podman")
 KEYS = [resource.key for resource in RESOURCES]
 CLOSE = CloseIssue(key=parse("close_issue"), number=12)
 START = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="x"))
@@ -39,6 +42,8 @@ MESSAGES: dict[str, list[str]] = {
         "the database x: the disk is full: free some space; nothing was written",
     ],
     "files": failures(errno.EMFILE, errno.ENFILE),
+    "docker": ["docker does not answer: no answer at /run/docker.sock: Connection refused"],
+    "podman": ["codex needs isolation = 'podman': podman does not work here: no answer at /run/x"],
     "processes": [*failures(errno.ENOMEM), "fork: Resource temporarily unavailable"],
 }
 
@@ -63,6 +68,14 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     resources = tuple(one._replace(over=there_is_enough(one.key)) for one in RESOURCES)
     monkeypatch.setattr(outages, "RESOURCES", resources)
     return scarce
+
+
+class Pinged(socketserver.StreamRequestHandler):
+    """An engine that answers one request."""
+
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(b"HTTP/1.0 200 OK\r\nApi-Version: 1.41\r\n\r\nOK")
 
 
 def incidents(bench: OutboxBench) -> list[str]:
@@ -198,7 +211,14 @@ def test_a_request_that_github_alone_fails_to_answer_costs_tries(bench: OutboxBe
 def test_a_probe_succeeds_as_soon_as_there_is_enough(
     resource: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert resource.over(tmp_path)
+    for variable in ("DOCKER_HOST", "CONTAINER_HOST"):
+        monkeypatch.setenv(variable, f"unix://{tmp_path}/engine.sock")
+    server = socketserver.UnixStreamServer(str(tmp_path / "engine.sock"), Pinged)
+    with server, ThreadPoolExecutor() as pool:
+        answered = pool.submit(server.handle_request) if resource.key in ENGINES else None
+        assert resource.over(tmp_path)
+        if answered:
+            answered.result()
 
     def lacks(*_: Any, **__: Any) -> Any:
         raise OSError(errno.ENOSPC, "none is left")

@@ -43,8 +43,14 @@ class Daemon:
 
     def __init__(self, folder: Path, address: Path, command: Sequence[str]) -> None:
         self.socket = address
+        self.below: Daemon | None = None  #: The daemon that this one uses.
         self._folder, self._command = folder, command
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its program."""
+        return self._command[0]
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
@@ -93,13 +99,14 @@ def _docker(folder: Path, address: Path) -> Iterator[Daemon]:
     with _running(
         *(folder, address, "containerd", "--config", folder / "containerd.toml"),
         *("--root", folder / "containerd", "--state", folder / "state", "--address", address),
-    ):
+    ) as containerd:
         sock = folder / "engine.sock"
         with _running(
             *(folder, sock, "dockerd", "--live-restore", "--bridge=none", "--iptables=false"),
             *("--data-root", folder / "data", "--exec-root", folder / "exec"),
             *("--containerd", address, "-H", f"unix://{sock}", "--pidfile", folder / "pid"),
         ) as daemon:
+            daemon.below = containerd
             yield daemon
 
 

@@ -286,13 +286,13 @@ def test_the_removal_of_a_container_is_asked_for_again_where_docker_does_not_ans
     asked: list[str] = []
 
     class Deaf(socketserver.StreamRequestHandler):
-        """Docker as it was seen: the first wait is never answered, the next finds nothing."""
+        """Docker as it was seen: the first request is never answered, the next finds nothing."""
 
         def handle(self) -> None:
             asked.append(self.rfile.readline().split()[1].decode())
             if "/_ping" in asked[-1]:
                 self.wfile.write(b"HTTP/1.0 200 OK\r\nApi-Version: 1.41\r\n\r\nOK")
-            elif sum("/wait" in path for path in asked) == 1:
+            elif len(asked) == 2:
                 while self.rfile.read(1):  # Until the client gives up.
                     pass
             else:
@@ -302,9 +302,7 @@ def test_the_removal_of_a_container_is_asked_for_again_where_docker_does_not_ans
     with socketserver.ThreadingUnixStreamServer(path, Deaf) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        client._wait_for_removal(Engine(path), NAME)
+        client._remove_ended(Engine(path), NAME)
         server.shutdown()
         thread.join()
-    assert [path for path in asked if "/wait" in path] == 2 * [
-        f"/v1.41/containers/{NAME}/wait?condition=removed"
-    ]
+    assert asked[1:] == 2 * [f"/v1.41/containers/{NAME}?force=1&v=1"]

@@ -64,12 +64,28 @@ def test_a_run_goes_on_while_its_engine_is_killed_and_started_again(
     stage.runtime.send(NAME, "without", key="b")
     eventually(lambda: "without" in stage.received(NAME), "a message without an engine")
     engine.start()
+    assert len(containers(engine)) == 1  # It answers once it has found the containers again.
     stage.prints(NAME, "still here")
     eventually(lambda: "still here" in stage.runtime.screens([NAME])[NAME], "its terminal")
     stage.exits(NAME, 4)
     end = eventually(lambda: stage.seen(NAME).exit, "its end")
     assert (end.code, end.signal) == (4, None)
     eventually(lambda: is_removed(stage, engine), "the removal of its container")
+
+
+@pytest.mark.parametrize("part", ["dockerd", "containerd"])
+def test_a_run_that_starts_without_its_engine_waits_for_it(
+    stage: IsolatedStage, engine: engines.Daemon, part: str
+) -> None:
+    launch = stage.launch("app-2_r1", "true")
+    killed = engine if part == "dockerd" else engine.below
+    assert killed
+    killed.end(signal.SIGKILL)
+    stage.runtime.start(launch)
+    assert stage.seen("app-2_r1").program is Probe.ALIVE
+    killed.start()
+    end = eventually(lambda: stage.seen("app-2_r1").exit, "its end")
+    assert (end.code, end.signal) == (0, None), end.tail
 
 
 def test_the_end_of_a_run_without_its_engine_is_recorded_as_it_was(
@@ -81,8 +97,10 @@ def test_the_end_of_a_run_without_its_engine_is_recorded_as_it_was(
     assert (end.code, end.signal) == (5, None)
     assert stage.processes(NAME) == []
     assert "docker does not work here: no answer at" in stage.unavailable()
+    assert not ISOLATIONS["docker"].answers()
     engine.start()
-    eventually(lambda: containers(engine) == [], "the removal of its container")
+    assert ISOLATIONS["docker"].answers()
+    eventually(lambda: is_removed(stage, engine), "the removal of its container")
 
 
 def test_a_run_is_stopped_without_its_engine(stage: IsolatedStage, engine: engines.Daemon) -> None:
