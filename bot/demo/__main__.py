@@ -18,17 +18,16 @@ from msgspec import Struct, to_builtins
 
 from bot.demo.agent import LOG
 from bot.demo.audit import left_over, merges, messages, problems, prompts
-from bot.demo.bot_process import BotProcess, configuration, free_port
+from bot.demo.bot_process import BotProcess
 from bot.demo.github import GitHubServer
-from bot.demo.model import ModelServer
-from bot.demo.programs import MODELS, SCRIPTED, lacking, table
+from bot.demo.programs import MODELS, SCRIPTED, lacking
 from bot.demo.scene import PERSON, REVIEWER, Scene
+from bot.demo.stage import staged
 from bot.system.locations import Paths
-from lifecycle.model.names import NAME
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name
-from runtimes.isolation import strongest
+from runtimes.isolation import ISOLATIONS
 
 SESSION = "greetings-1"
 #: The files that the issues of `--keep` ask for.
@@ -96,7 +95,14 @@ class Killer(threading.Thread):
 
 
 def play(
-    agent: str, model: str, kills: int, tell: Telling, port: int = 0, *, keep: bool = False
+    agent: str,
+    model: str,
+    kills: int,
+    tell: Telling,
+    port: int = 0,
+    isolation: str = "",
+    *,
+    keep: bool = False,
 ) -> Summary:
     """Run the demo once: from the label to a closed issue and a clean machine.
 
@@ -108,35 +114,10 @@ def play(
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="mergewright-"))
     with contextlib.ExitStack() as stack:
-        tell("a stand-in for GitHub and the bot start; this takes some seconds")
-        github = stack.enter_context(GitHubServer(folder / "github"))
-        scene = Scene(github, tell, spelled_out=model == SCRIPTED)
-        asked = stack.enter_context(ModelServer())
-        others = "" if agent == "scripted" else table(agent, model, asked.url)
-        isolation = strongest()
-        tell(
-            "agents are not isolated: neither bubblewrap nor an engine of containers works here"
-            if isolation == "none"
-            else f"agents run in a sandbox by {isolation}"
+        stage = stack.enter_context(
+            staged(folder, tell, agent=agent, model=model, port=port, isolation=isolation)
         )
-        port = port or free_port()
-        app = github.sign_in_app("mergewright-sign-in", f"http://127.0.0.1:{port}/login/callback")
-        config = configuration(
-            *(folder, github.url),
-            agent=agent,
-            agent_types=others,
-            isolation=isolation,
-            client_id=app.client_id,
-            port=port,
-        )
-        secret = {"MERGEWRIGHT_GITHUB_CLIENT_SECRET": app.client_secret}
-        bot = BotProcess(folder, config, {**scene.secrets, **secret})
-        stack.callback(_end_everything, bot)
-        bot.start()
-        bot.wait_until_ready()
-        scene.repo.webhook(f"{bot.url}webhooks/github", scene.secret)
-        github.show_pages(PERSON, REVIEWER, NAME, _sign_in(bot))
-        github.world.browsing = PERSON
+        scene, bot, github = stage.scene, stage.bot, stage.github
         tell("the bot is ready", f"its page, signed in: {github.url}")
         killer = Killer(bot, kills, tell)
         if kills:
@@ -155,7 +136,7 @@ def play(
         if agent == "scripted":
             summary.problems += messages(task, folder.glob(f"data/sessions/*/spool/{LOG}"))
         elif model == SCRIPTED:
-            summary.problems += prompts(asked)
+            summary.problems += prompts(stage.model)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)
         if keep:
             _keep_running(scene, bot, github)
@@ -221,14 +202,6 @@ def _where(bot: BotProcess) -> str:
     return shlex.join(runtime.attach(run_name(SESSION, 1)))
 
 
-def _end_everything(bot: BotProcess) -> None:
-    """Stop the bot and the terminals, which outlive it by design."""
-    bot.stop()
-    runtime = RUNTIMES["tmux"](Options(data=Paths(bot.folder / "data").runtime))
-    for name in runtime.look():
-        runtime.stop(name)
-
-
 def main() -> int:
     """Run the demo once, or until all kills of `--kill-random` happened; return the exit code."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
@@ -251,6 +224,9 @@ def main() -> int:
         action="store_true",
         help="leave everything running, with pages to look at and more issues to try",
     )
+    parser.add_argument(
+        "--isolation", choices=ISOLATIONS, help="of the agents (default: the strongest that works)"
+    )
     parser.add_argument("--port", type=int, default=0, help="port of Mergewright's page")
     options = parser.parse_args()
     if options.agent != "scripted" and (problems := lacking(options.agent, options.model)):
@@ -264,7 +240,15 @@ def main() -> int:
     summaries: list[Summary] = []
     while left > 0 or not summaries:
         tell = Telling()
-        now = play(options.agent, options.model, left, tell, options.port, keep=options.keep)
+        now = play(
+            options.agent,
+            options.model,
+            left,
+            tell,
+            options.port,
+            options.isolation,
+            keep=options.keep,
+        )
         summaries.append(now)
         left -= summaries[-1].kills
         if options.keep or not (summaries[-1].merged and summaries[-1].clean):

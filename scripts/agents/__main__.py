@@ -13,12 +13,14 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
 from bot.demo.model import ModelServer
+from runtimes.isolation import ISOLATIONS
+from scripts import engines
 from scripts.agents.install import CannotRun, Release, install, releases
 from scripts.agents.network import ask_for_root, isolate
 from scripts.agents.stage import Stage
@@ -26,6 +28,7 @@ from scripts.agents.trial import STEPS, Trial
 
 _FOLDER = "/var/tmp"
 _NOT_TRIED = 3
+_ISOLATED = "demo"  #: The step that isolates the agent, as sessions do.
 
 
 class Result(Struct, kw_only=True):
@@ -49,33 +52,46 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(listed), help="try one agent")
     parser.add_argument("--step", choices=STEPS, help="stop after this step")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    parser.add_argument(
+        "--isolation",
+        choices=ISOLATIONS,
+        help="run the step `demo` alone, in this one; containers with an engine of its own",
+    )
     options = parser.parse_args()
     names = [name for name in listed if options.only in (None, name)]
     steps = list(STEPS)
-    if options.step:
+    if options.isolation:
+        steps = [_ISOLATED]
+    elif options.step:
         steps = steps[: steps.index(options.step) + 1]
-    try:
-        ask_for_root()
-        programs = {name: install(name, listed[name]) for name in names}
-        isolate()
-    except CannotRun as reason:
-        print(f"not tried: {reason}", file=sys.stderr)
-        return _NOT_TRIED
-    results = [try_agent(name, listed[name], programs[name], steps) for name in names]
+    kind = options.isolation or ""
+    with ExitStack() as stack:
+        try:
+            ask_for_root()
+            if kind in engines.VARIABLES:
+                stack.enter_context(engines.installed_engine(kind))
+            programs = {name: install(name, listed[name]) for name in names}
+            isolate()
+        except (CannotRun, engines.CannotRun) as reason:
+            print(f"not tried: {reason}", file=sys.stderr)
+            return _NOT_TRIED
+        results = [try_agent(name, listed[name], programs[name], steps, kind) for name in names]
     print(table(results, steps))
     if options.json:
         options.json.write_text(json.dumps(to_builtins(results), indent=2) + "\n")
     return 1 if any(result.failed for result in results) else 0
 
 
-def try_agent(name: str, release: Release, program: Path, steps: Iterable[str]) -> Result:
-    """Run these steps with one agent, until one fails."""
+def try_agent(
+    name: str, release: Release, program: Path, steps: Iterable[str], isolation: str = ""
+) -> Result:
+    """Run these steps with one agent, until one fails; `isolation` is for the step `demo`."""
     result = Result(agent=name, version=release.version)
     # Not in /tmp: with a home there, Codex makes no aliases of itself, and bubblewrap before 0.9
     # then does not find the program to run in its sandbox.
     folder = Path(tempfile.mkdtemp(prefix="mergewright-", dir=_FOLDER))
     with ModelServer() as model, closing(Stage(folder, model)) as stage:
-        trial = Trial(name, release, program, stage)
+        trial = Trial(name, release, program, stage, isolation)
         for step in steps:
             begun = time.monotonic()
             try:

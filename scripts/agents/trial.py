@@ -32,8 +32,12 @@ _BACKGROUND = "tail -f /dev/null"
 class Trial:
     """One agent and its session."""
 
-    def __init__(self, name: str, release: Release, program: Path, stage: Stage) -> None:
+    def __init__(
+        self, name: str, release: Release, program: Path, stage: Stage, isolation: str = ""
+    ) -> None:
+        """`isolation` is that of the agent in the demo; empty: the strongest that works here."""
         self.name = name
+        self.isolation = isolation
         self.release = release
         self.program = program
         self.stage = stage
@@ -188,6 +192,7 @@ def end(trial: Trial) -> None:
 def merge(trial: Trial) -> None:
     """The demo takes an issue to a merged pull request with this agent."""
     command = [sys.executable, "-m", "bot.demo", "--agent", trial.name, "--model", "scripted"]
+    command += ["--isolation", trial.isolation] if trial.isolation else []
     path = f"{trial.program.parent}{os.pathsep}{os.environ['PATH']}"
     played = subprocess.run(
         [*command, "--json"],
