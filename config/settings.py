@@ -19,6 +19,7 @@ from config.tables import (
     NotifierSettings,
     Port,
     RetentionSettings,
+    SandboxSettings,
     Seconds,
     SettingsTable,
     SignInSettings,
@@ -260,17 +261,6 @@ class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
     #: Git's patterns of agents' instructions and settings; a name alone matches in any directory.
     #: Every run starts with those of the base branch, so that no run can change them for the next.
     steering_files: tuple[str, ...] = STEERING_FILES
-
-
-class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
-    """What an isolated run may use: `[sandbox]`."""
-
-    memory_mb: AtMost = 8192  #: Megabytes for all processes of a run together; 0: no limit.
-    processes: AtMost = 2048  #: The most processes at the same time; 0: no limit.
-    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: The number of processors; 0: no limit.
-    readable: tuple[str, ...] = ()  #: Absolute paths of further readable folders and files.
-    image: str = ""  #: The image of containers; empty: the programs of this machine.
-    oci_runtime: str = ""  #: The engine's name of the OCI runtime; empty: the engine's default.
 
 
 class Settings(SettingsTable, frozen=True, kw_only=True):

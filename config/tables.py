@@ -89,6 +89,20 @@ class TracingSettings(SettingsTable, frozen=True, kw_only=True):
     ] = ""
 
 
+class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
+    """What an isolated run may use: `[sandbox]`."""
+
+    memory_mb: AtMost = 8192  #: Megabytes for all processes of a run together; 0: no limit.
+    processes: AtMost = 2048  #: The most processes at the same time; 0: no limit.
+    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: The number of processors; 0: no limit.
+    #: Megabytes on disk for the checkout, home and outputs of a session, isolated or not; 0: no
+    #: limit.
+    disk_mb: AtMost = 20480
+    readable: tuple[str, ...] = ()  #: Absolute paths of further readable folders and files.
+    image: str = ""  #: The image of containers; empty: the programs of this machine.
+    oci_runtime: str = ""  #: The engine's name of the OCI runtime; empty: the engine's default.
+
+
 class SignInSettings(SettingsTable, frozen=True, kw_only=True):
     """How people sign in to the pages, and for how long: `[sign-in]`."""
 

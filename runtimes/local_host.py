@@ -14,6 +14,7 @@ from pathlib import Path
 
 from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.base import Runtime
+from runtimes.disk import LocalDisk
 from runtimes.host import USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
 from runtimes.local_ports import LocalPorts
@@ -37,6 +38,7 @@ class LocalHost:
         self.records = LocalRecords(adapters, folder)
         places = self._workspaces, folder / "sessions"
         self.runs = LocalRuns(runtime, adapters, self.records.run_files, *places)
+        self.disk = LocalDisk(places)
         self.ports = LocalPorts(folder)
         self.steps = LocalSteps(runtime, adapters, self.records, folder)
 

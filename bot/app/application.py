@@ -44,6 +44,7 @@ _SIGNAL_SECONDS = 0.5
 #: How often notifiers look for causes that have no stored message yet.
 _NOTIFY_SECONDS = 1.0
 #: How often the redelivery of lost webhooks is requested, and expired data deleted.
+_DISK_SECONDS = 30.0  #: Between two measurements of what sessions have on disk.
 _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
 
@@ -93,6 +94,7 @@ class App:
             self._worker(f"examine-{number}", self._examine_workspaces)
             for number in range(_EXAMINERS)
         ]
+        disk = self._worker("disk", self._measure_disk)
         self._reconcile = self._worker("reconcile", self._reconcile_sessions)
         self._outbox = self._worker("outbox", wiring.outbox.drain)
         self._resync = self._worker("resync", self._resync_all)
@@ -110,6 +112,7 @@ class App:
             Job("sweep", settings.timing.sweep_seconds, self._sweep.wake),
             Job("resync", settings.resync_seconds, self._resync.wake),
             Job("redeliver", _REDELIVERY_SECONDS, redeliver.wake),
+            Job("disk", _DISK_SECONDS, disk.wake),
             Job("archive", settings.retention.archive_seconds, archive.wake),
             Job("retention", _RETENTION_SECONDS, retention.wake),
             *jobs,
@@ -298,6 +301,10 @@ class App:
 
     def _examine_workspaces(self) -> None:
         if self.wiring.agent_observer.examine():
+            self._reconcile.wake()
+
+    def _measure_disk(self) -> None:
+        if self.wiring.disk_observer.measure():
             self._reconcile.wake()
 
     def _reconcile_sessions(self) -> None:

@@ -40,6 +40,7 @@ from bot.notify.notifier import Notifications, Notifier
 from bot.notify.senders import sender_of
 from bot.observe.agents import AgentObserver
 from bot.observe.discussions import Discussions
+from bot.observe.disk import DiskObserver
 from bot.observe.installations import InstallationObserver
 from bot.observe.issues import IssueObserver
 from bot.observe.pull_facts import PullFacts, who_pushed
@@ -134,7 +135,7 @@ class Wiring:
         self.github.write_only_while(self.leader_lease.may_act)
         self._wire_decide(wakes.decided)
         self.people = WriteAccess(self.github, clock, self.policies.is_listed)
-        self._wire_observe(wakes.turn_ended)
+        self._wire_observe(wakes.turn_ended, stopping)
         self._wire_intake(wakes.delivered)
         self.stranded_runs = StrandedRuns(
             store,
@@ -168,7 +169,7 @@ class Wiring:
             *(projects.__contains__, modes.of),
         )
 
-    def _wire_observe(self, on_turn_ended: Callable[[], None]) -> None:
+    def _wire_observe(self, on_turn_ended: Callable[[], None], stopping: Event) -> None:
         """Build the observers of agents, pull requests, issues and repositories."""
         store, github, clock, crash_point = self.store, self.github, self.clock, self.crash_point
         people, projects, consider = self.people, self.projects, self.opening.consider
@@ -176,6 +177,8 @@ class Wiring:
         self.agent_observer = AgentObserver(
             store, locations, policy_of, prices, clock, crash_point, on_turn_ended
         )
+        most_mb, wait = self.settings.sandbox.disk_mb, stopping.wait
+        self.disk_observer = DiskObserver(store, locations, most_mb, clock, wait)
         app_slug = self.settings.github.app_slug
         budget = RefreshBudget(store.refreshes, github, clock)
         pushed = partial(who_pushed, store.facts, locations)

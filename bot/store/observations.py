@@ -108,7 +108,7 @@ def _differing(seen: Observation, row: Row) -> dict[str, str]:
     late = seen.run is not None and seen.run != row["run"]
     differing = {}
     for column in COLUMNS:
-        value = getattr(seen, column)
+        value = _work(seen, row) if column == "work" else getattr(seen, column)
         if value is None or (late and column in _OF_RUN):
             continue
         text = encoded(value)
@@ -117,6 +117,15 @@ def _differing(seen: Observation, row: Row) -> dict[str, str]:
     if seen.agent and "agent" in differing and _overtaken(seen.agent, _stored(row).agent):
         del differing["agent"]
     return differing
+
+
+def _work(seen: Observation, row: Row) -> Work | None:
+    """Return the observed workspace. What it has on disk is observed apart, and kept otherwise."""
+    if seen.measured:
+        return replace(_stored(row).work, disk=seen.measured[0])
+    if seen.work is None or encoded(seen.work) == row["work"]:
+        return seen.work
+    return replace(seen.work, disk=_stored(row).work.disk)
 
 
 def _overtaken(agent: Agent, before: Agent) -> bool:
@@ -132,7 +141,7 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
     differing = _differing(seen, row)
     if not differing:
         return receipts
-    before = _stored(row)
+    before, seen = _stored(row), replace(seen, work=_work(seen, row))
     if seen.agent is not None and "agent" in differing:
         add_agent_usage(connection, seen.session, before.agent, seen.agent, now)
     connection.execute(_STORE, {**dict.fromkeys(COLUMNS), **differing, "id": seen.session})
@@ -225,6 +234,8 @@ def work_changes(old: Work, new: Work) -> Iterator[str]:
         yield "workspace has uncommitted changes"
     if new.off_branch is not None and old.off_branch is None:
         yield f"workspace has commits on {new.off_branch.branch or 'a detached HEAD'}"
+    if new.disk != old.disk:
+        yield "workspace exceeds its limit on disk" if new.disk else "workspace fits on disk again"
     if new.unreadable and new.unreadable != old.unreadable:
         yield _line("workspace unreadable", new.unreadable)
 

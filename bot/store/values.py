@@ -11,7 +11,18 @@ from bot.store.errors import CorruptRow
 from lifecycle.decide import Decision
 from lifecycle.model.actions import Action
 from lifecycle.model.candidates import Spawn
-from lifecycle.model.facts import Agent, Command, Ended, Facts, Issue, Pull, Sent, Spending, Work
+from lifecycle.model.facts import (
+    Agent,
+    Command,
+    DiskExcess,
+    Ended,
+    Facts,
+    Issue,
+    Pull,
+    Sent,
+    Spending,
+    Work,
+)
 from lifecycle.model.key import Key
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import Activity, Blocker, Origin, Status
@@ -236,6 +247,7 @@ class Observation(Struct, frozen=True, kw_only=True):
     issue: Issue | None = None
     received: tuple[int, ...] = ()  #: `seq` of messages and answers (outbox) that have arrived.
     advanced: tuple[int, ...] = ()  #: `seq` of answers of which one step arrived: the next is due.
+    measured: tuple[DiskExcess | None] | None = None  #: The new `Work.disk`, which `work` keeps.
     missing: tuple[int, ...] = ()  #: `seq` of messages and answers that did not arrive in time.
 
 

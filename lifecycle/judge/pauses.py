@@ -9,7 +9,7 @@ from lifecycle.judge.stalls import Finding, Found, Row, first
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts, Frozen
 from lifecycle.model.key import Key
-from lifecycle.model.status import PullState, Reason
+from lifecycle.model.status import DiskLimit, PullState, Reason
 from lifecycle.read.availability import Availability
 from lifecycle.read.budgets import UNREACHED, budget_key, describe, end_of_day
 from lifecycle.read.sentences import clock, person
@@ -43,6 +43,24 @@ def by_removal(view: SessionView) -> Finding | None:
     if not view.facts.removed:
         return None
     return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} is no longer a project")
+
+
+def by_disk(view: SessionView) -> Finding | None:
+    """Its checkout, home and outputs take up more of the disk than they may."""
+    excess = view.facts.work.disk
+    if excess is None:
+        return None
+    key = keys.disk_limit(excess.since) if excess.since else None
+    return Finding(key, Reason.DISK_LIMIT, _EXCEEDS[excess.limit].format(most=excess.most))
+
+
+_EXCEEDS: Final = {
+    DiskLimit.MEGABYTES: "its checkout, home and outputs take up more than {most} MB of disk",
+    DiskLimit.FILES: "its checkout, home and outputs have more than {most} files",
+    DiskLimit.LEVELS: "its checkout, home or outputs nest more than {most} folders",
+    DiskLimit.READABLE: "a folder in its checkout, home or outputs cannot be read, so that its size"
+    " is unknown",
+}
 
 
 def by_budget(view: SessionView) -> Finding | Recheck | None:
@@ -79,7 +97,14 @@ def by_usage_limit(view: SessionView) -> Finding | None:
 
 
 _LIMITED: Final = (Availability.BLOCKED, Availability.INTERRUPTED)
-PAUSES: Final[tuple[Row, ...]] = (by_removal, by_archive, by_person, by_budget, by_usage_limit)
+PAUSES: Final[tuple[Row, ...]] = (
+    by_removal,
+    by_archive,
+    by_person,
+    by_disk,
+    by_budget,
+    by_usage_limit,
+)
 
 
 def pause(view: SessionView) -> Found:
@@ -88,8 +113,8 @@ def pause(view: SessionView) -> Found:
     Each is None if there is none. The functions are called only if the facts permit a finding.
     """
     facts = view.facts
-    closed = facts.removed or facts.archived
-    if closed or facts.commands or facts.agent.limit_until or view.budgets is not UNREACHED:
+    may_rest = facts.removed or facts.archived or facts.work.disk
+    if may_rest or facts.commands or facts.agent.limit_until or view.budgets is not UNREACHED:
         return first(PAUSES, view)
     return None, None
 

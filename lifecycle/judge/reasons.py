@@ -63,6 +63,11 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.RUNTIME_LOST: Advice(
         "Write `/mergewright start`; the branch and its commits are kept.", _WARNING, again="start"
     ),
+    Reason.DISK_LIMIT: Advice(
+        "Remove what the session does not need from its workspace and home on the server, or raise "
+        "`disk-mb` under `[sandbox]`; the session then resumes by itself.",
+        _WARNING,
+    ),
     Reason.REPOSITORY_ARCHIVED: Advice(
         "Unarchive the repository; the session then resumes by itself.", _INFO
     ),

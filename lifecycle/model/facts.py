@@ -9,6 +9,7 @@ from lifecycle.model.key import Key
 from lifecycle.model.status import (
     Activity,
     CheckState,
+    DiskLimit,
     Merge,
     Mover,
     Origin,
@@ -157,6 +158,14 @@ class OffBranch(Struct, frozen=True, kw_only=True):
     adoptable: bool = False
 
 
+class DiskExcess(Struct, frozen=True, kw_only=True):
+    """The limit that a session's files on disk exceed."""
+
+    limit: DiskLimit
+    most: int = 0  #: The limit, in its unit; 0: it has none.
+    since: datetime | None = None  #: When that was found; None: not recorded yet.
+
+
 class Work(Struct, frozen=True, kw_only=True):
     """The workspace: which commits it holds, and whether anything is not committed."""
 
@@ -166,6 +175,7 @@ class Work(Struct, frozen=True, kw_only=True):
     head: str = ""  #: The branch's commit now.
     dirty: bool | None = None  #: None: not examined since `head` or the activity changed.
     off_branch: OffBranch | None = None  #: Read with `dirty`; None: there are no such commits.
+    disk: DiskExcess | None = None  #: None: as far as is known, its files exceed no limit.
     unreadable: str = ""  #: Why it could not be read after the agent's turn; empty: it was read.
 
 

@@ -84,6 +84,7 @@ class KeyKind(StrEnum):
     NOTHING_TO_SHOW = "nothing_to_show"
     STUCK = "stuck"  #: Reason, since when.
     USAGE_LIMIT = "usage_limit"  #: When it resets.
+    DISK_LIMIT = "disk_limit"  #: Since when it is exceeded.
     BUDGET = "budget"  #: Name, limit, since when.
     ISSUES_IN_CIRCLE = "issues_in_circle"  #: Fingerprint of the issues.
 

@@ -239,6 +239,10 @@ def usage_limit(until: datetime, run: int) -> Key:
     return Key(KeyKind.USAGE_LIMIT, (_time(until),), run)
 
 
+def disk_limit(since: datetime) -> Key:
+    return Key(KeyKind.DISK_LIMIT, (_time(since),))
+
+
 def budget(name: str, limit: float, since: str) -> Key:
     """Return the key of a budget that is used up, or nearly.
 

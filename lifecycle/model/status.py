@@ -120,6 +120,15 @@ class PullState(StrEnum):
     MERGED = "merged"
 
 
+class DiskLimit(StrEnum):
+    """What a session's files on disk may not exceed."""
+
+    MEGABYTES = "megabytes"
+    FILES = "files"
+    LEVELS = "levels"  #: Of folders within each other.
+    READABLE = "readable"  #: A folder that cannot be read cannot be measured.
+
+
 class Reason(StrEnum):
     """Why a session has its status, for programs; people read `because`."""
 
@@ -167,6 +176,7 @@ class Reason(StrEnum):
     STARTING = "starting"
     RELEASING = "releasing"
     PAUSED_BY_PERSON = "paused_by_person"
+    DISK_LIMIT = "disk_limit"
     REPOSITORY_ARCHIVED = "repository_archived"
     PROJECT_REMOVED = "project_removed"
     ISSUE_BLOCKED = "issue_blocked"

@@ -9,10 +9,18 @@ from msgspec.structs import replace
 from lifecycle.judge.judge import judge
 from lifecycle.judge.reasons import advice_on
 from lifecycle.model import actions as do
-from lifecycle.model.facts import Agent, Facts, Spending
+from lifecycle.model.facts import Agent, DiskExcess, Facts, Spending
 from lifecycle.model.key import KeyKind, parse
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import Activity, CheckState, PullState, Reason, Status
+from lifecycle.model.status import (
+    Activity,
+    CheckState,
+    DiskLimit,
+    Probe,
+    PullState,
+    Reason,
+    Status,
+)
 from lifecycle.read.availability import Availability
 from tests.lifecycle.decisions import AT_WORK, decision, keys
 from tests.lifecycle.life import Life, until_reviewed
@@ -28,6 +36,7 @@ from tests.lifecycle.universe import (
     pull,
 )
 
+FULL = DiskExcess(limit=DiskLimit.MEGABYTES, most=20480, since=ago(60))
 LIMITED = agent(Activity.BLOCKED, 60, error="429", limit_until=ago(-3600))
 PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by an archive": (
@@ -53,6 +62,12 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
         Reason.PAUSED_BY_PERSON,
         "paused by page:visitor",
         "",
+    ),
+    "by the limit on disk": (
+        facts(agent=AT_WORK, work=replace(facts().work, disk=FULL), spent=Spending(cost_usd=5)),
+        Reason.DISK_LIMIT,
+        "its checkout, home and outputs take up more than 20480 MB of disk",
+        "disk_limit:2030-01-01T11%3A59%3A00+00%3A00",
     ),
     "by a budget": (
         facts(agent=AT_WORK, spent=Spending(cost_usd=5)),
@@ -97,6 +112,16 @@ def test_a_persons_pause_outranks_budgets_and_budgets_outrank_usage_limits() -> 
     all_of_them = facts(agent=LIMITED, spent=Spending(cost_usd=5), commands=(command("pause"),))
     assert decision(all_of_them).reason is Reason.PAUSED_BY_PERSON
     assert decision(replace(all_of_them, commands=())).reason is Reason.BUDGET_EXHAUSTED
+
+
+@pytest.mark.parametrize("limit", DiskLimit)
+def test_a_session_over_a_limit_on_disk_resumes_by_itself_once_it_fits(limit: DiskLimit) -> None:
+    over = facts(agent=AT_WORK, work=replace(facts().work, disk=replace(FULL, limit=limit)))
+    assert decision(over).reason is Reason.DISK_LIMIT
+    stopped = replace(over.agent, stopped=True, program=Probe.DEAD, activity=Activity.EXITED)
+    parked = replace(over, agent=stopped, done={**over.done, **done("park:work#1")})
+    assert not any(key.startswith("start") for key in keys(parked))
+    assert "start:resume#2" in keys(replace(parked, work=replace(parked.work, disk=None)))
 
 
 # -- an archive ------------------------------------------------------------------------------------

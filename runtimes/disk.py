@@ -1,0 +1,134 @@
+"""Measures whether what sessions have on disk exceeds a limit.
+
+Agents make these files, so a measurement is bounded: it follows no link, opens folders alone, ends
+at the limits below, and rests most of the time, so that no session delays the others or the bot.
+"""
+
+import errno
+import os
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lifecycle.model.facts import DiskExcess
+from lifecycle.model.status import DiskLimit
+from runtimes.host import session_of
+
+_MB = 1024 * 1024
+#: The most files and folders of a session, and of folders within each other. Two descriptors are
+#: open for each of the latter.
+MOST_FILES, MOST_LEVELS = 2_000_000, 100
+#: A measurement rests after so many files, nine times as long as they took.
+_SLICE, _REST = 1000, 9.0
+_BLOCK_BYTES = 512  #: Of `st_blocks`: stat(2).
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: The folder was removed or replaced meanwhile.
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+#: Waits for some seconds; returns True to end a measurement early.
+Wait = Callable[[float], bool]
+
+
+class LocalDisk:
+    """The folders of a host's sessions, which are measured."""
+
+    def __init__(self, places: Sequence[Path]) -> None:
+        """Measure the folders in `places` that are named after a session, a run or a home."""
+        self._places = places
+
+    def folders(self) -> Mapping[str, Sequence[Path]]:
+        """Return the folders of each session. Raises `OSError`."""
+        found = defaultdict[str, list[Path]](list)
+        for place in self._places:
+            if place.is_dir():
+                for folder in place.iterdir():
+                    found[session_of(folder.name)].append(folder)
+        return found
+
+    def excess(self, folders: Iterable[Path], most_mb: int, wait: Wait) -> DiskExcess | None:
+        """Return which limit the files in these folders exceed together; None: none.
+
+        `most_mb` is in units of 1024 * 1024 bytes. Of a file with N names, each counts 1/N. Raises
+        `OSError` if the machine is the reason that they cannot be measured.
+        """
+        return _Measurement(most_mb, wait).of(folders)
+
+
+class _Measurement:
+    def __init__(self, most_mb: int, wait: Wait) -> None:
+        self._most_mb, self._wait = most_mb, wait
+        self._bytes, self._files = 0.0, 0
+        self._since = time.monotonic()
+
+    def of(self, folders: Iterable[Path]) -> DiskExcess | None:
+        """As `LocalDisk.excess`."""
+        for folder in folders:
+            if (top := _opened(folder)) is None:
+                continue
+            if exceeded := self._below(top):
+                return exceeded
+        return None
+
+    def _below(self, top: int) -> DiskExcess | None:
+        """Return a limit exceeded below descriptor `top`; close it."""
+        levels = [(top, os.scandir(top))]
+        try:
+            while levels:
+                folder, entries = levels[-1]
+                entry = next(entries, None)
+                if entry is None:
+                    entries.close()
+                    os.close(folder)
+                    levels.pop()
+                    continue
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if (exceeded := self._count(found)) or self._rests():
+                    return exceeded
+                if not stat.S_ISDIR(found.st_mode):
+                    continue
+                if len(levels) == MOST_LEVELS:
+                    return DiskExcess(limit=DiskLimit.LEVELS, most=MOST_LEVELS)
+                try:
+                    inner = _opened(entry.name, folder)
+                except PermissionError:
+                    return DiskExcess(limit=DiskLimit.READABLE)
+                if inner is not None:
+                    levels.append((inner, os.scandir(inner)))
+        finally:
+            for folder, entries in levels:
+                entries.close()
+                os.close(folder)
+        return None
+
+    def _count(self, found: os.stat_result) -> DiskExcess | None:
+        links = 1 if stat.S_ISDIR(found.st_mode) else found.st_nlink or 1
+        self._bytes += found.st_blocks * _BLOCK_BYTES / links
+        self._files += 1
+        if self._bytes > self._most_mb * _MB:
+            return DiskExcess(limit=DiskLimit.MEGABYTES, most=self._most_mb)
+        if self._files > MOST_FILES:
+            return DiskExcess(limit=DiskLimit.FILES, most=MOST_FILES)
+        return None
+
+    def _rests(self) -> bool:
+        """Rest after each slice of files; return whether to end early."""
+        if self._files % _SLICE:
+            return False
+        ended = self._wait(_REST * (time.monotonic() - self._since))
+        self._since = time.monotonic()
+        return ended
+
+
+def _opened(folder: str | Path, within: int | None = None) -> int | None:
+    """Open a folder; None: it is gone, or no folder any more."""
+    try:
+        return os.open(folder, _FOLDER, dir_fd=within)
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
