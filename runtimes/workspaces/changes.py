@@ -9,6 +9,7 @@ from msgspec import Struct
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.refs import is_sha
 
+_COMMITS = 250  #: The most commits of a branch that are listed.
 #: A page waits for it, and so may the bot's own work in the same workspace.
 _SECONDS = 10.0
 
@@ -25,6 +26,12 @@ class Patch(Struct, frozen=True):
 
     text: str
     complete: bool  #: Whether `text` is all of the patch; the rest is cut off.
+
+
+def commits_between(run: Callable[..., str], base: str, head: str) -> list[str]:
+    """Return lines `HASH SUBJECT` of the commits of `head` that `base` lacks, the last 250."""
+    shown = ("--reverse", f"--max-count={_COMMITS}", "--format=%h %s")
+    return run("log", *shown, f"{base}..{head}", "--").splitlines()
 
 
 def patch_between(run: Callable[..., object], base: str, head: str, most: int) -> Patch:

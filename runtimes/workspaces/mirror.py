@@ -15,15 +15,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from lifecycle.model.times import from_seconds
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init, redact
-from runtimes.workspaces.git_login import GitLogin
+from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init
 from runtimes.workspaces.packs import PACK_BYTES, import_pack
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
+from runtimes.workspaces.remotes import with_remote
 from runtimes.workspaces.worktree import Worktree
 
 _OURS = "refs/mergewright"
@@ -330,15 +329,7 @@ class Mirror:
                 git(self.path, "update-ref", ref, sha)
 
     def _remote(self, repository: Path, home: "Mirror | Fork", *args: str) -> str:
-        login = GitLogin(home.url, home.password())
-        scheme = urlsplit(home.url).scheme
-        # `user@host:path` is git's short form of an SSH URL.
-        protocol = scheme or ("ssh" if re.match(r"[^/]+:", home.url) else "file")
-        try:
-            return git(repository, *args, login=login, protocol=protocol, seconds=NETWORK_SECONDS)
-        except GitFailure as failure:
-            failure.command += f" {redact(home.url)}"
-            raise
+        return with_remote(repository, home.url, home.password(), *args)
 
     def _fetch_branches(self, repository: Path) -> None:
         options = ("--quiet", "--prune", "--no-tags", "--no-write-fetch-head")

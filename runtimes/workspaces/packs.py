@@ -5,6 +5,7 @@ refused pack leaves nothing behind, as with git's own `receive-pack`.
 """
 
 import tempfile
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git
@@ -17,6 +18,17 @@ _MOST_OBJECTS = 5_000_000
 _MEMORY_BYTES = 4 * 1024**3
 _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
 _REMEDY = "have the agent remove it from its commits"
+
+
+def write_pack(
+    run: Callable[..., str], commit: str, have: Collection[str], into: Path, most: int
+) -> None:
+    """Write the objects of a commit to a file; see `Worktree.pack`. `run` runs git in a sandbox."""
+    kinds = run("cat-file", "--batch-check", stdin="\n".join((*have, "")))
+    known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
+    wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
+    command = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
+    run(*command, stdin=wanted, into=into, most=most, seconds=NETWORK_SECONDS)
 
 
 def import_pack(repository: Path, pack: Path) -> None:

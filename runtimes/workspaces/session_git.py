@@ -57,8 +57,17 @@ class SessionGit:
         )
         return self.isolation().command(argv, self.view, sandbox)
 
-    def on_files(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> str:
-        """Run a command on the checkout's files and return its output. Raises `GitFailure`."""
+    def on_files(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        literal: bool = False,
+    ) -> str:
+        """Run a command on the checkout's files and return its output. Raises `GitFailure`.
+
+        `literal`: its pathspecs are names of files, not patterns.
+        """
         # A link in its place would make other files look like the agent's work.
         if self.checkout.is_symlink() or not self.checkout.is_dir():
             words = "the checkout was removed or replaced"
@@ -67,6 +76,8 @@ class SessionGit:
         if self.excluded:
             exclude(self.view, self.excluded)
         env = {"GIT_WORK_TREE": str(self.checkout), **(env or {})}
+        if literal:
+            env["GIT_LITERAL_PATHSPECS"] = "1"
         names = "surrogateescape"  # The agent's files may have any.
         # A look at the files must not wait as long as work on them.
         seconds = LOCAL_SECONDS if args[0] == "status" else NETWORK_SECONDS

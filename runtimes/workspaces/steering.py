@@ -44,8 +44,8 @@ class Steering:
         commit, patterns = self._held()
         specs = pathspecs(patterns)
         if changed := self._changed():
-            literal = {**self._env, "GIT_LITERAL_PATHSPECS": "1"}
-            self._git("clean", "--quiet", "-ffdx", "--", *changed, env=literal)
+            clean = ("clean", "--quiet", "-ffdx", "--", *changed)
+            self._git(*clean, env=self._env, literal=True)
             known = self._git("ls-files", "-z", "--", *specs, env=self._env)
             self._git("checkout-index", "--force", "-z", "--stdin", env=self._env, stdin=known)
         changed_files = self._git(

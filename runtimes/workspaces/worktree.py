@@ -17,20 +17,19 @@ A workspace neither complete nor being made is spoiled: its work is preserved be
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lifecycle.model.facts import OffBranch
 from runtimes.host import USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
-from runtimes.workspaces import off_branch, preservable, refs, repositories
-from runtimes.workspaces.changes import Patch, WorkspaceChanges, patch_between
-from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, readable
+from runtimes.workspaces import off_branch, packs, refs, repositories, snapshots
+from runtimes.workspaces.changes import Patch, WorkspaceChanges, commits_between, patch_between
+from runtimes.workspaces.git import GitFailure, readable
 from runtimes.workspaces.session_git import SessionGit
 from runtimes.workspaces.steering import Steering
 
-COMMITS = 250  #: The most commits of a branch that are listed.
 _BY_HAND = "look at the session's workspace by hand"
 
 
@@ -142,7 +141,7 @@ class Worktree:
         if not may_make():
             return False
         if files:
-            self._git.on_files("restore", f"--source={files}", "--worktree", "--", ".")
+            snapshots.restore(self._git, start, files)
         self.set_base(base)
         self.made_at = "" if files else start
         return True
@@ -160,17 +159,15 @@ class Worktree:
         Changes of an interrupted `move`, which is to be repeated, do not count either.
         """
         with self._locked():
-            moving = self._moving
-            if moving.is_file() and moving.read_text().startswith(f"{self.head()} "):
+            if self._moving.is_file() and self._moving.read_text().startswith(f"{self.head()} "):
                 return False
             return bool(self._status())
 
     def changes(self, base: str) -> WorkspaceChanges:
         """Return the commits since the commit `base`, and the uncommitted changes."""
         with self._locked():
-            shown = ("--reverse", f"--max-count={COMMITS}", "--format=%h %s")
-            log = self._git("log", *shown, f"{base}..{self._checked_out()}", "--")
-            lines, entries = tuple(log.splitlines()), tuple(map(readable, self._status()))
+            head, entries = self._checked_out(), tuple(map(readable, self._status()))
+            lines = tuple(commits_between(self._git, base, head))
             return WorkspaceChanges(commits=lines, uncommitted=entries)
 
     def patch(self, base: str, head: str, most: int) -> Patch:
@@ -185,11 +182,7 @@ class Worktree:
         the importer must check its objects.
         """
         with self._locked():
-            kinds = self._git("cat-file", "--batch-check", stdin="\n".join((*have, "")))
-            known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
-            wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
-            command = ("pack-objects", "--revs", "--thin", "--stdout", "--delta-base-offset", "-q")
-            self._git(*command, stdin=wanted, into=into, most=most, seconds=NETWORK_SECONDS)
+            packs.write_pack(self._git, commit, have, into, most)
 
     def move(self, old: str, new: str) -> None:
         """Move the branch and the files from one commit to another, which `origin` has.
@@ -302,39 +295,15 @@ class Worktree:
         with self._locked():
             anchor = self._anchor(known)
             parents = list(dict.fromkeys([anchor, *unpublished, *filter(None, [earlier])]))
-            tree = self._tree(anchor) or (f"{anchor}^{{tree}}" if unpublished else None)
+            tree = None
+            if os.path.lexists(self.path) and (status := self._status("all", anchor)):
+                tree = snapshots.write_tree(self._git, status)
+            elif unpublished:
+                tree = f"{anchor}^{{tree}}"
             if tree is None:
                 return None
             over = [word for parent in parents for word in ("-p", parent)]
             return self._git("commit-tree", tree, *over, "-m", message).strip()
-
-    def _tree(self, anchor: str) -> str | None:
-        """Write a tree of every file as it is; None if all of them are committed."""
-        if not os.path.lexists(self.path) or not (status := self._status("all", anchor)):
-            return None
-        index = self._git.copied_index("index.files")
-        env = {"GIT_INDEX_FILE": str(index)}
-        nested, paths = preservable.what_to_add(self.path, status)
-        from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        self._git.on_files("add", "--all", *from_stdin, env=env, stdin=paths)
-        if nested:
-            self._add_nested(nested, env)
-        return self._git("write-tree", env=env).strip()
-
-    def _add_nested(self, nested: list[str], env: Mapping[str, str]) -> None:
-        """Add files of repositories nested in the checkout; git would add only their commits."""
-        files = [file for folder in nested for file in repositories.files_below(self.path, folder)]
-        preservable.check_sizes(self.path, files)
-        command = ("check-ignore", "-z", "--stdin")
-        try:
-            ignored = self._git.on_files(*command, env=env, stdin="\0".join(files))
-        except GitFailure as failure:
-            if failure.code != 1:
-                raise
-            ignored = ""  # No file is ignored.
-        left_out = set(ignored.split("\0"))
-        kept = "".join(f"{file}\0" for file in files if file not in left_out)
-        self._git.on_files("update-index", "--add", "-z", "--stdin", env=env, stdin=kept)
 
     def _anchor(self, known: str = "") -> str:
         """Return the commit to compare the files with: the branch's, or the newest known one."""
