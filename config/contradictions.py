@@ -139,6 +139,8 @@ def _default_contradictions(
         yield f"{label}: expected no comma, because GitHub cannot search for one"
     yield from _unknown_types(settings, f"{where}.agent = {short(project.agent)}", [project.agent])
     yield from _unknown_profile(settings, where, project.profile)
+    if project.fetch_depth and project.workspace != "clone":
+        yield f'{where}.fetch-depth: only with workspace = "clone"; worktrees copy no history'
     first, last = project.port_bounds
     if not 1024 <= first <= last <= 65535 or last - first + 1 < project.ports:
         yield (

@@ -29,7 +29,7 @@ from config.tables import (
 from lifecycle.model.policy import STEERING_FILES, Policy
 
 #: A relative path in a checkout that git's patterns take literally.
-ENV_FILE = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
+CHECKOUT_PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 #: A project's name becomes part of session ids, branches, folders and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 
@@ -125,6 +125,11 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     sign_off: bool = False  #: Whether commits get a `Signed-off-by` trailer.
     #: By agent type: the environment variable with the project's model key.
     model_keys: dict[str, str] = field(default_factory=dict)
+    #: Whether agents read the project's mirror, or have a repository of their own.
+    workspace: Literal["worktree", "clone"] = "worktree"
+    fetch_depth: AtMost = 0  #: The most commits of each branch in a new clone; 0: all.
+    #: The only folders in checkouts, as in git's sparse checkout; empty: all files.
+    sparse: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
     #: Shell commands that run once in a new workspace, before its first run.
     setup: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()  #: Those that run before a workspace is removed.
@@ -164,7 +169,7 @@ class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
     fork: str = ""  #: `owner/name` of the fork.
     prompts: str = ""  #: A directory with prompts for this project, over the server's.
     #: Files of `env_folder`, by their paths there, that are copied into workspaces.
-    env_files: tuple[Annotated[str, Meta(pattern=ENV_FILE)], ...] = ()
+    env_files: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
     env_folder: str = ""
 
     @property

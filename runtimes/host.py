@@ -92,12 +92,19 @@ class StartSpec(Struct, frozen=True, kw_only=True):
     bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
 
 
+#: The kinds of workspaces: one reads the project's mirror, the other has a repository of its own.
+WORKTREE, CLONE = "worktree", "clone"
+
+
 class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     """How the workspaces of a project are made."""
 
     sign_off: bool = False  #: Whether the author of the agent's commits is added as a trailer.
     #: Files of the operator's in the checkout, which git ignores; see `env_files`.
     excluded: tuple[str, ...] = ()
+    kind: str = WORKTREE  #: Or `CLONE`.
+    depth: int = 0  #: The most commits of each branch in a new clone; 0: all.
+    sparse: tuple[str, ...] = ()  #: The only folders in the checkout; none: all files.
 
 
 #: None of these.

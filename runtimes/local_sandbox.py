@@ -92,7 +92,8 @@ class LocalSandbox:
         )
         prepare(own, made, base)
         place_env_files(made, env_files)
-        self._lent = (self._origin, *lender)
+        copied = made.origin != self._origin
+        self._lent = (made.origin,) if copied else (self._origin, *lender)
 
     def run(
         self,

@@ -58,8 +58,12 @@ class MessageSender:
     ) -> ActionResult:
         """Send a message, or take the next step of an answer to a dialog."""
         run, is_answer = self.locations.run_of(session, message.run), message.prompt.name == ANSWER
-        if "base" in message.prompt.values:
-            self.locations.mirror(session.project).refresh()
+        if base := message.prompt.values.get("base"):
+            mirror = self.locations.mirror(session.project)
+            mirror.refresh()
+            tip = mirror.head_of(base)
+            workspace, tips = self.locations.workspace_of(session), tuple(filter(None, (tip,)))
+            workspace.update_origin(*tips)
         text = message.prompt.values["text"].strip() if is_answer else ""
         dialog = self.locations.host.runs.dialog(run, text)
         if stopped := check():

@@ -30,7 +30,7 @@ def isolation_spec(
     proxy.mkdir(mode=0o700, exist_ok=True)
     return IsolationSpec(
         kind=kind,
-        readable=(locations.mirror(session.project).path, *readable(settings)),
+        readable=(locations.workspace_of(session).origin, *readable(settings)),
         proxy=proxy,
         limits=limits_of(settings),
         container=container_of(settings),

@@ -177,7 +177,13 @@ class Locations:
 
 def workspace_options(project: ProjectSettings) -> WorkspaceOptions:
     """How the workspaces of a project are made."""
-    return WorkspaceOptions(sign_off=project.sign_off, excluded=project.env_files)
+    return WorkspaceOptions(
+        sign_off=project.sign_off,
+        excluded=project.env_files,
+        kind=project.workspace,
+        depth=project.fetch_depth,
+        sparse=project.sparse,
+    )
 
 
 def agent_type(kind: AgentTypeSettings) -> AgentType:

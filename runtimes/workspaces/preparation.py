@@ -36,11 +36,15 @@ def prepare(
             workspace.set_base(mirror.merge_base(at, mirror.take(workspace)))
         if may_make():
             remove_locks(workspace.repository)
+            workspace.update_origin(at)
         return workspace.base()
     mirror.preserve(workspace, run)
     start, files = mirror.known_work(workspace.session, workspace.branch) or (at, None)
     based_on = mirror.merge_base(at, start)
-    return based_on if workspace.create(start, files, based_on, may_make) else None
+    if not workspace.create(start, files, based_on, may_make):
+        return None
+    workspace.update_origin(at)
+    return based_on
 
 
 def hold_files(

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from runtimes.files import read_text, walk, write_private
+from runtimes.files import read_bytes, read_text, walk, write_private
 from runtimes.host import WorkspaceOptions
 from runtimes.workspaces.git import EMAIL, LOCAL_SECONDS, NETWORK_SECONDS, git, init
+from runtimes.workspaces.refs import replace_file
+from runtimes.workspaces.sparse import restrict
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
 #: Run by the agent's git only; the bot's git runs no hooks.
@@ -21,6 +23,8 @@ _OBJECTS = "/repository.git/objects"
 #: The author of the agent's commits.
 _NAME = "Mergewright"
 _EXCLUDE = "info/exclude"
+#: The file with the boundary of a shallow repository: gitrepository-layout(5).
+SHALLOW = "shallow"
 _FILES = 10_000  #: No more files are searched for locks.
 
 
@@ -34,9 +38,10 @@ def make_repository(
 ) -> None:
     """Make the agent's repository and checkout, with its branch at the commit `start`.
 
-    `origin` is the project's mirror, a folder of this machine.
+    `origin` is the project's mirror or, for a clone, the session's own copy of it.
     """
     init(repository, borrow=(origin,))
+    share_boundary(origin, repository)
     with (repository / "config").open("a") as config:
         config.write(
             f'[remote "origin"]\n'
@@ -55,8 +60,20 @@ def make_repository(
         hook.write_text(_SIGNS_OFF)
         hook.chmod(0o700)
     git(repository, "fetch", "--quiet", "--no-tags", "origin", protocol="file")
-    add = ("worktree", "add", "--quiet", "-b", branch, str(checkout), start)
-    git(repository, *add, seconds=NETWORK_SECONDS)
+    add = ("worktree", "add", "--quiet", "--no-checkout", "-b", branch, str(checkout), start)
+    git(repository, *add)
+    own = repository / "worktrees" / checkout.name
+    restrict(repository, own, options.sparse)
+    files = {"GIT_WORK_TREE": str(checkout)}
+    git(own, "read-tree", "--reset", "-u", "HEAD", env=files, seconds=NETWORK_SECONDS)
+
+
+def share_boundary(origin: Path, repository: Path) -> None:
+    """Have an agent's repository end where `origin` does, if that is shallow. Raises `OSError`."""
+    if (origin / SHALLOW).is_file():
+        replace_file(repository, SHALLOW, read_bytes(origin / SHALLOW))
+    else:
+        (repository / SHALLOW).unlink(missing_ok=True)
 
 
 def exclude(repository: Path, names: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ is as hostile as the checkout; only its output gets out, with a limit and a dead
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from runtimes.files import open_regular, replacing
 from runtimes.isolation.base import Isolation, Limits, Sandbox
-from runtimes.workspaces import preservable
+from runtimes.workspaces import preservable, sparse
 from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init
 from runtimes.workspaces.repositories import exclude
 
@@ -99,9 +99,30 @@ class SessionGit:
             os.utime(copy.fileno(), ns=(modified, modified))
         return self.view / name
 
-    def make(self) -> None:
-        """Make the bot's repository, with its own settings and borrowed objects only."""
+    def leave_out(self, env: Mapping[str, str] | None = None) -> None:
+        """Mark an index's files outside the sparse checkout, so that git does not miss them.
+
+        Call it after an index was read: git marks only what it writes. Files that exist still
+        count. `env` names another index than that of `view`.
+        """
+        if sparse.is_sparse(self.view):
+            names = filter(None, self.on_files("ls-files", "-z", env=env).split("\0"))
+            outside = "".join(f"{name}\0" for name in sparse.left_out(self.view, names))
+            command = ("update-index", "--skip-worktree", "-z", "--stdin")
+            self.on_files(*command, env=env, stdin=outside)
+
+    def shown(self, names: Iterable[str]) -> list[str]:
+        """Return those of these files that the sparse checkout, if any, has."""
+        outside = set(sparse.left_out(self.view, names))
+        return [name for name in names if name not in outside]
+
+    def make(self, folders: Sequence[str] = ()) -> None:
+        """Make the bot's repository, with its own settings and borrowed objects only.
+
+        `folders` limit a sparse checkout; none: it has all files.
+        """
         init(self.view, borrow=(self.repository, self.origin))
+        sparse.restrict(self.view, self.view, folders)
 
 
 def _is_folder(path: Path) -> bool:

@@ -5,25 +5,26 @@ these files are restored before each run, and until the next run the restored st
 as a change.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from runtimes.workspaces.git import pathspecs
+from runtimes.workspaces.session_git import SessionGit
 
 
 class Steering:
     """The steering files of one checkout; the caller holds the lock of the bot's repository."""
 
-    def __init__(self, note: Path, view: Path, git: Callable[..., str]) -> None:
-        """Run git commands with `git` in the bot's repository `view`, on the checkout's files.
+    def __init__(self, note: Path, git: SessionGit) -> None:
+        """`note` is the bot's file that stores the held commit and the patterns.
 
         `note` is a file of the bot's for the commit whose versions are held, and the patterns.
         """
-        self._git = git
+        self._git, self._leave_out = git.on_files, git.leave_out
         self._note = note
-        self._index = view / "index.steering"
+        self._index = git.view / "index.steering"
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
@@ -32,6 +33,7 @@ class Steering:
         Returns whether any of them has changes that are not committed.
         """
         self._git("read-tree", commit, env=self._env)
+        self._leave_out(self._env)
         self._note.write_text("\n".join((commit, *patterns)))
         return bool(self._uncommitted())
 

@@ -3,7 +3,8 @@
 Once an agent may have worked in it, git runs only as in `runtimes.workspaces.session_git`.
 
     ROOT/SESSION/checkout         where the agent works (`path`)
-    ROOT/SESSION/repository.git   its repository; `origin` is the mirror, for reading
+    ROOT/SESSION/repository.git   its repository, which borrows the objects of `origin`
+    ROOT/SESSION/origin.git       what a clone has as `origin` in place of the mirror
     ROOT/SESSION/bot.git          the bot's repository; no file in it is trusted
     ROOT/SESSION/made             marks the workspace as complete
     ROOT/SESSION/making           exists while the workspace is made: there is no work in it yet
@@ -22,9 +23,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lifecycle.model.facts import OffBranch
-from runtimes.host import USUAL, WorkspaceOptions
+from runtimes.host import CLONE, USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
-from runtimes.workspaces import off_branch, packs, refs, repositories, snapshots
+from runtimes.workspaces import clone, off_branch, packs, refs, repositories, snapshots
 from runtimes.workspaces.changes import Patch, WorkspaceChanges, commits_between, patch_between
 from runtimes.workspaces.git import GitFailure, readable
 from runtimes.workspaces.session_git import SessionGit
@@ -48,8 +49,8 @@ class Worktree:
         isolation: Callable[[], Isolation],
         options: WorkspaceOptions = USUAL,
     ) -> None:
-        """`origin` is that of `make_repository`, `isolation` that of `SessionGit`."""
-        self._origin = origin
+        """`origin` is the project's mirror, `isolation` is that of `SessionGit`."""
+        self._mirror = origin
         self.session = refs.check_session(session)
         self.branch = refs.check_branch(branch)
         self._options = options
@@ -57,6 +58,7 @@ class Worktree:
         self.place = self.path.parent
         self.repository = self.place / "repository.git"
         self._tip = refs.Tip(self.repository, f"refs/heads/{branch}")
+        self._own_origin = self.place / "origin.git"
         self._view = self.place / "bot.git"
         self._git = SessionGit(
             view=self._view,
@@ -69,8 +71,18 @@ class Worktree:
         self._marker = self.place / "made"
         self._making = self.place / "making"
         self._moving = self.place / "moving"
-        self._steering = Steering(self.place / "steering", self._view, self._git.on_files)
+        self._steering = Steering(self.place / "steering", self._git)
         self.made_at = ""  #: The commit `create` has just checked out, unchanged; or empty.
+
+    @property
+    def origin(self) -> Path:
+        """The repository that the agent fetches from, which its sandbox shows for reading."""
+        return self._own_origin if self._is_clone else self._mirror
+
+    @property
+    def _is_clone(self) -> bool:
+        """Whether it is a clone, or will be; a workspace keeps its kind until it is made again."""
+        return self._options.kind == CLONE or self._own_origin.is_dir()
 
     @property
     def exists(self) -> bool:
@@ -99,7 +111,8 @@ class Worktree:
     @property
     def whole(self) -> bool:
         """Whether the workspace's checkout and branch can be used as they are."""
-        return self.made and self.head() is not None and self.path.is_dir()
+        usable = self.made and self.head() is not None and self.path.is_dir()
+        return usable and (self._own_origin.is_dir() or not self._is_clone)
 
     def base(self) -> str:
         """Return the commit the work begins at; empty: it is not known."""
@@ -134,8 +147,11 @@ class Worktree:
             return False
         self.place.mkdir(parents=True, mode=0o700)
         self._making.touch()
+        if self._is_clone:
+            commits = tuple(filter(None, (base, start)))
+            clone.update(self._own_origin, self._mirror, commits, self._options.depth)
         repositories.make_repository(
-            self.repository, self.path, self._origin, self.branch, start, self._options
+            self.repository, self.path, self.origin, self.branch, start, self._options
         )
         self._make_view()
         if not may_make():
@@ -145,6 +161,14 @@ class Worktree:
         self.set_base(base)
         self.made_at = "" if files else start
         return True
+
+    def update_origin(self, *commits: str) -> None:
+        """Bring a clone's `origin` up to date, with these commits and their merge bases."""
+        if self._is_clone and self.made:
+            commits = tuple(filter(None, (self.base(), *commits)))
+            with self._locked():
+                clone.update(self._own_origin, self._mirror, commits, self._options.depth)
+                repositories.share_boundary(self._own_origin, self.repository)
 
     def set_base(self, base: str) -> None:
         """Record the commit the work begins at, which marks the workspace as complete."""
@@ -190,6 +214,7 @@ class Worktree:
         The branch must be checked out at `old`, without uncommitted changes. Call it only while the
         agent is at rest. Does nothing if the branch is at `new` already.
         """
+        self.update_origin(new)
         with self._locked():
             if self.head() == new:
                 return
@@ -328,12 +353,13 @@ class Worktree:
         if refs.commit_at(self._view, "HEAD") != head:
             # With `-i`, because the files may be newer than the index.
             self._git.on_files("read-tree", "-i", "-m", head)
+            self._git.leave_out()
             self._git("update-ref", "--no-deref", "HEAD", head)
         return self._steering.status(untracked)
 
     def _make_view(self) -> None:
         """Make the bot's repository for the checkout."""
-        self._git.make()
+        self._git.make(self._options.sparse)
         if self._making.exists():
             # So that the first status need not read every file. With its time, as in `_tree`.
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")

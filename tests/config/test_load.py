@@ -159,9 +159,13 @@ ANSWERS = {
     ),
     f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
-        " base-branch, bootstrap, branch, flaky-checks, isolation, label, max-parallel,"
-        " merge-message, merge-title, model-keys, network, people, policy, port-range, ports,"
-        " profile, pull-labels, pull-title, setup, setup-seconds, sign-off, teardown, test"
+        " base-branch, bootstrap, branch, fetch-depth, flaky-checks, isolation, label,"
+        " max-parallel, merge-message, merge-title, model-keys, network, people, policy,"
+        " port-range, ports, profile, pull-labels, pull-title, setup, setup-seconds, sign-off,"
+        " sparse, teardown, test, workspace"
+    ),
+    f"{PROJECT}repository = 'a/w'\nfetch-depth = 3": (
+        'projects.w.fetch-depth: only with workspace = "clone"; worktrees copy no history'
     ),
     "[runtime]\nsteering-files = ['../x']": (
         "runtime.steering-files has '../x': expected paths inside the repository"

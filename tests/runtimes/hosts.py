@@ -18,7 +18,15 @@ from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shared.dialogs import Dialog, numbered_dialog
 from runtimes.agents.shell import Shell
 from runtimes.base import Options, Seen
-from runtimes.host import RunQuery, RunReading, RunRef, StartSpec
+from runtimes.host import (
+    CLONE,
+    WORKTREE,
+    RunQuery,
+    RunReading,
+    RunRef,
+    StartSpec,
+    WorkspaceOptions,
+)
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import IsolationSpec
 from runtimes.local_host import LocalHost
@@ -58,6 +66,7 @@ class HostStage(Protocol):
     host: LocalHost
     mirror: Mirror
     isolation: IsolationSpec
+    options: WorkspaceOptions
 
     def restarts_the_bot(self) -> None:
         """Drop all state in memory, as a restart does."""
@@ -73,13 +82,15 @@ class HostStage(Protocol):
 class LocalStage:
     """This machine as a host, with a tmux server of its own."""
 
-    def __init__(self, folder: Path, mirror: Mirror, isolation: str) -> None:
+    def __init__(self, folder: Path, mirror: Mirror, isolation: str, kind: str) -> None:
         needs(isolation)
         self.mirror = mirror
-        self.isolation = IsolationSpec(kind=isolation, readable=(mirror.path,))
+        self.options = WorkspaceOptions(kind=kind)
+        origin = folder / "workspaces" / SESSION / "origin.git" if kind == CLONE else mirror.path
+        self.isolation = IsolationSpec(kind=isolation, readable=(origin,))
         self._folder = folder
-        kind = AgentType(program="shell", command=("sh", "-c", _AGENT))
-        self._adapters: Mapping[str, AgentAdapter] = {"shell": _Asking(kind)}
+        agent = AgentType(program="shell", command=("sh", "-c", _AGENT))
+        self._adapters: Mapping[str, AgentAdapter] = {"shell": _Asking(agent)}
         self.restarts_the_bot()
 
     def restarts_the_bot(self) -> None:
@@ -123,17 +134,19 @@ class LocalStage:
 
 
 @contextmanager
-def _local(isolation: str, mirror: Mirror) -> Iterator[HostStage]:
+def _local(isolation: str, kind: str, mirror: Mirror) -> Iterator[HostStage]:
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
-        stage = LocalStage(Path(folder).resolve(), mirror, isolation)
+        stage = LocalStage(Path(folder).resolve(), mirror, isolation, kind)
         yield stage
         stage.close()
 
 
-#: Every host, with every isolation.
+#: Every host, with every isolation and every kind of workspace.
 HOSTS: Mapping[str, Callable[[Mirror], AbstractContextManager[HostStage]]] = {
-    "local": partial(_local, "none"),
-    "bubblewrap": partial(_local, "bubblewrap"),
+    "local": partial(_local, "none", WORKTREE),
+    "bubblewrap": partial(_local, "bubblewrap", WORKTREE),
+    "clone": partial(_local, "none", CLONE),
+    "bubblewrap-clone": partial(_local, "bubblewrap", CLONE),
 }
 
 
@@ -158,7 +171,8 @@ class OneSession:
     @property
     def workspace(self) -> Worktree:
         isolation = ISOLATIONS[self.stage.isolation.kind]
-        return self.host.workspace(SESSION, BRANCH, self.stage.mirror.path, lambda: isolation)
+        mirror, options = self.stage.mirror.path, self.stage.options
+        return self.host.workspace(SESSION, BRANCH, mirror, lambda: isolation, options)
 
     def prepares(self) -> str:
         return prepare(self.stage.mirror, self.workspace, "main") or ""
