@@ -30,6 +30,8 @@ from lifecycle.model.policy import STEERING_FILES, Policy
 
 #: A relative path in a checkout that git's patterns take literally.
 CHECKOUT_PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
+#: `owner/name`, or a URL without credentials.
+SUBMODULE = r"^(?:[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|https://[^\s@?#/]+/[^\s@?#]+)\Z"
 #: A project's name becomes part of session ids, branches, folders and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 
@@ -130,6 +132,8 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     fetch_depth: AtMost = 0  #: The most commits of each branch in a new clone; 0: all.
     #: The only folders in checkouts, as in git's sparse checkout; empty: all files.
     sparse: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
+    #: Repositories that may be submodules: `owner/name`, or another server's URL of HTTPS.
+    submodules: tuple[Annotated[str, Meta(pattern=SUBMODULE)], ...] = ()
     #: Shell commands that run once in a new workspace, before its first run.
     setup: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()  #: Those that run before a workspace is removed.

@@ -38,6 +38,7 @@ from runtimes.workspaces.git import init
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.repositories import remove_tree
+from runtimes.workspaces.submodules import LeftOut, Submodules
 from runtimes.workspaces.worktree import Worktree
 
 _RUN = RunRef(session="sandbox-1", run=1, branch="sandbox")
@@ -73,9 +74,15 @@ class LocalSandbox:
         self._files = LocalRecords({}, folder).run_files(_RUN)
         self.socket = folder / "proxy" / PROXY_SOCKET  #: Its proxy's UNIX socket.
         self._origin = folder / "origin.git"
+        self.left_out: list[LeftOut] = []  #: Submodules that are not in the workspace.
 
     def make_workspace(
-        self, mirror: Mirror, base: str, env_files: Mapping[str, str], options: WorkspaceOptions
+        self,
+        mirror: Mirror,
+        base: str,
+        env_files: Mapping[str, str],
+        options: WorkspaceOptions,
+        submodules: Submodules,
     ) -> None:
         """Check out a branch of GitHub as it is now, with the operator's `env_files`.
 
@@ -92,6 +99,7 @@ class LocalSandbox:
         )
         prepare(own, made, base)
         place_env_files(made, env_files)
+        self.left_out = submodules.fill(own, made)
         copied = made.origin != self._origin
         self._lent = (made.origin,) if copied else (self._origin, *lender)
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.act.run_isolation import isolation_spec, not_isolated, session_ports
+from bot.act.workspace_files import place_files
 from bot.act.workspace_steps import WorkspaceSteps, cancel
 from bot.archive.archiver import Archive
 from bot.github.client import GitHub
@@ -31,7 +32,6 @@ from runtimes.agents.base import RunLimits
 from runtimes.host import StartSpec, WorkspaceStep, home_of, run_name
 from runtimes.isolation.base import PROXY_PORT
 from runtimes.workspaces.changes import WorkspaceChanges
-from runtimes.workspaces.env_files import place_env_files
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import hold_files, prepare
 from runtimes.workspaces.worktree import Worktree
@@ -104,7 +104,11 @@ class AgentRuns:
             begins = adopted or base_branch
             base = prepare(mirror, workspace, begins, before, lambda: check() is None)
             if base is not None and check() is None:
-                if refused := self._place_env_files(session, workspace, base):
+                if refused := place_files(
+                    *(self.locations, session, workspace, base),
+                    env_files=self.env_files.get(session.project, {}),
+                    steering=steering,
+                ):
                     return refused
                 cancel(self.locations, session, WorkspaceStep.TEARDOWN)
                 if later := self._steps.set_up(session, start.run):
@@ -193,15 +197,6 @@ class AgentRuns:
     @property
     def _steps(self) -> WorkspaceSteps:
         return WorkspaceSteps(self.locations, self.models, self.settings, self.clock)
-
-    def _place_env_files(self, session: Session, workspace: Worktree, base: str) -> Rejected | None:
-        """Put the project's `env-files` into the workspace, unless git would see one."""
-        if files := self.env_files.get(session.project):
-            mirror = self.locations.mirror(session.project)
-            if tracked := mirror.tracked(base, files):
-                return Rejected(messages.tracked_env_files(tracked), Reason.SPAWN_FAILED)
-            place_env_files(workspace, files)
-        return None
 
     def _first_message(
         self,

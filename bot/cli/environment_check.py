@@ -137,6 +137,10 @@ def _tried(
         )
     output.end()
     yield "sandbox", ok(_sandbox(settings, spec))
+    yield "workspace", ok(_workspace(own))
+    for module in place.left_out:
+        remedy = f"add it to `submodules` in [projects.{project}], or ignore it"
+        yield "submodule", warn(f"{module.path!r} is left out: {module.why}", remedy)
     yield from _steps(project, own, end, output)
     failed = end.code != 0
     found = {
@@ -158,6 +162,13 @@ def _tried(
 def _sandbox(settings: Settings, spec: StartSpec) -> str:
     limits = limits_of(settings)
     return f"{spec.isolation.kind}; {limits.memory_mb} MB, {limits.processes} processes"
+
+
+def _workspace(own: ProjectSettings) -> str:
+    depth = f", {own.fetch_depth} commits of each branch" if own.fetch_depth else ""
+    folders = f"; only {', '.join(own.sparse)}" if own.sparse else ""
+    modules = f"; submodules {', '.join(own.submodules)}" if own.submodules else ""
+    return f"{own.workspace}{depth}{folders}{modules}"
 
 
 def _steps(

@@ -26,7 +26,7 @@ from bot.model_proxy.refusals import RefusalLog
 from bot.model_proxy.tunnels import Tunnels
 from bot.store import Destination
 from bot.system.isolation import NotIsolated, isolation_of, limits_of, readable
-from bot.system.locations import Paths, agent_type, workspace_options
+from bot.system.locations import Paths, agent_type, allowed_submodules, workspace_options
 from bot.text.refused_hosts import refused_host
 from config.contradictions import nearest
 from config.load import no_credentials
@@ -38,6 +38,7 @@ from runtimes.local_ports import port_variables
 from runtimes.local_sandbox import LocalSandbox, SandboxEnd, opened
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.mirror import Mirror
+from runtimes.workspaces.submodules import Submodules
 
 #: The number of refused connections of a sandbox, by host and port.
 Refused = Mapping[Destination, int]
@@ -136,13 +137,16 @@ def _make_workspace(
     settings, own = installed.settings, installed.settings.projects[project]
     url = f"{settings.github.git_base}{own.repository}.git"
     files, options = installed.secrets.env_files.get(project, {}), workspace_options(own)
+    folder, git_base = Paths(settings.data).submodules, settings.github.git_base
     if no_credentials(settings, installed.secrets):
-        made.make_workspace(Mirror(mirror, url), own.base_branch, files, options)
+        anyone = Submodules(folder, allowed_submodules(own, git_base, lambda _: ""))
+        made.make_workspace(Mirror(mirror, url), own.base_branch, files, options, anyone)
         return
     with closing(github_client(settings, installed.secrets)) as github:
         base = own.base_branch or github.read.default_branch(own.repository)
         source = Mirror(mirror, url, lambda: github.git_password(own.repository))
-        made.make_workspace(source, base, files, options)
+        modules = Submodules(folder, allowed_submodules(own, git_base, github.git_password))
+        made.make_workspace(source, base, files, options, modules)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import Isolation
 from runtimes.local_host import LocalHost
 from runtimes.workspaces.mirror import Fork, Mirror
+from runtimes.workspaces.submodules import AllowedRepository, Submodules
 from runtimes.workspaces.worktree import Worktree
 
 
@@ -71,6 +72,11 @@ class Paths(Struct, frozen=True):
     def sandboxes(self) -> Path:
         """The folder of the sandboxes that people start, each deleted when it ends."""
         return self.data / "sandboxes"
+
+    @property
+    def submodules(self) -> Path:
+        """The folder of the commits of submodules, which agents cannot write to."""
+        return self.mirrors / "submodules"
 
     def mirror(self, project: str) -> Path:
         """Return the folder of a project's bare mirror."""
@@ -156,6 +162,13 @@ class Locations:
         options = workspace_options(own)
         return self.host.workspace(session.id, session.branch, origin, isolation, options)
 
+    def submodules_of(self, project: str) -> Submodules:
+        """Return the submodules that a project's workspaces may have."""
+        return Submodules(
+            self.paths.submodules,
+            allowed_submodules(self.projects[project], self.git_base, self.password),
+        )
+
     def isolation(self, project: str, agent_type: str) -> Isolation:
         """Return the isolation of commands, such as git, on what agents of a type wrote.
 
@@ -173,6 +186,21 @@ class Locations:
         """Return the reference of a session's run; `run` 0: its last one."""
         run, kind = run or session.run, session.agent_type
         return RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
+
+
+def allowed_submodules(
+    project: ProjectSettings, git_base: str, password: Callable[[str], str]
+) -> list[AllowedRepository]:
+    """Return the repositories that a project's submodules may be.
+
+    `password` returns git's password for a repository (`owner/name`).
+    """
+    return [
+        AllowedRepository(one, str)
+        if "://" in one
+        else AllowedRepository(f"{git_base}{one}.git", partial(password, one))
+        for one in project.submodules
+    ]
 
 
 def workspace_options(project: ProjectSettings) -> WorkspaceOptions:

@@ -9,17 +9,19 @@ checkout, and read the session's repository and its project's mirror. What git l
 is as hostile as the checkout; only its output gets out, with a limit and a deadline.
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runtimes.files import open_regular, replacing
+from runtimes.files import is_about_file, make_folder, open_regular, replacing
 from runtimes.isolation.base import Isolation, Limits, Sandbox
 from runtimes.workspaces import preservable, sparse
-from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init
+from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init, pathspecs
 from runtimes.workspaces.repositories import exclude
 
 #: Git needs more than other programs to pack or compare files of a gigabyte.
@@ -48,11 +50,11 @@ class SessionGit:
         return git(self.view, *args, wrap=self._wrapped, **more)
 
     def _wrapped(
-        self, argv: Sequence[str]
+        self, argv: Sequence[str], further: Sequence[Path] = ()
     ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
         sandbox = Sandbox(
             writable=tuple(filter(_is_folder, (self.view, self.checkout))),
-            readable=tuple(filter(_is_folder, (self.repository, self.origin))),
+            readable=tuple(filter(_is_folder, (self.repository, self.origin, *further))),
             limits=_LIMITS,
         )
         return self.isolation().command(argv, self.view, sandbox)
@@ -83,6 +85,36 @@ class SessionGit:
         seconds = LOCAL_SECONDS if args[0] == "status" else NETWORK_SECONDS
         read = (self.checkout, self.repository / "objects")
         return self._run(args, read, env=env, seconds=seconds, stdin=stdin, errors=names)
+
+    def fill(self, folder: str, repository: Path, commit: str, steering: Sequence[str]) -> bool:
+        """Write the files of a commit of another repository of the bot's into an empty folder.
+
+        The folder is that of a submodule, which has no repository of its own in the checkout. Its
+        tracked files are restored if it has them already, and untracked ones that match the
+        patterns `steering` are removed. Returns False if something else is in its place.
+        """
+        place = self.checkout / folder
+        if sparse.left_out(self.view, [folder]):
+            return True
+        name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        index = self.view / "submodules" / name
+        try:
+            if os.path.lexists(place / ".git"):
+                return False
+            make_folder(place)
+            make_folder(index.parent)
+        except OSError as error:
+            if not is_about_file(error):
+                raise
+            return False
+        env = {"GIT_WORK_TREE": str(place), "GIT_INDEX_FILE": str(index)}
+        wrap = partial(self._wrapped, further=(repository,))
+        preservable.check_pipes(place)
+        files = partial(git, repository, env=env, wrap=wrap, seconds=NETWORK_SECONDS)
+        files("read-tree", "--reset", "-u", commit)
+        if steering:
+            files("clean", "--quiet", "-ffdx", "--", *pathspecs(steering))
+        return True
 
     def index(self) -> tuple[bytes, int]:
         """Return the index of `view`, and its modification time in ns. Raises `OSError`."""

@@ -283,6 +283,11 @@ class Worktree:
         with self._locked():
             return [readable(name) for name in self._steering.put_back(head)]
 
+    def fill(self, folder: str, repository: Path, commit: str, steering: Sequence[str]) -> bool:
+        """Write the files of a commit of `repository` into a folder; see `SessionGit.fill`."""
+        with self._locked():
+            return self._git.fill(folder, repository, commit, steering)
+
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 

@@ -36,13 +36,16 @@ def check(sandboxed: SandboxedProject, *words: str) -> tuple[int, dict[str, Line
 
 def test_a_repository_whose_set_up_and_tests_pass_is_ok(sandboxed: SandboxedProject) -> None:
     sandboxed.is_configured(
-        'bootstrap = ["export TOOL=ready"]\ntest = ["test $TOOL = ready", "true"]'
+        'bootstrap = ["export TOOL=ready"]\ntest = ["test $TOOL = ready", "true"]\n'
+        'workspace = "clone"\nfetch-depth = 5\nsparse = ["docs"]\nsubmodules = ["acme/lib"]'
     )
     code, lines = check(sandboxed)
     assert code == 0
     assert {name: one.severity for name, one in lines.items()} == dict.fromkeys(
-        ("sandbox", "set-up", "tests"), "ok"
+        ("sandbox", "workspace", "set-up", "tests"), "ok"
     )
+    about = "clone, 5 commits of each branch; only docs; submodules acme/lib"
+    assert lines["workspace"].says == about
     assert lines["sandbox"].says == "bubblewrap; 8192 MB, 2048 processes"
     assert lines["set-up"].says.startswith("1 command, ")
     sandboxed.is_configured()

@@ -162,7 +162,7 @@ ANSWERS = {
         " base-branch, bootstrap, branch, fetch-depth, flaky-checks, isolation, label,"
         " max-parallel, merge-message, merge-title, model-keys, network, people, policy,"
         " port-range, ports, profile, pull-labels, pull-title, setup, setup-seconds, sign-off,"
-        " sparse, teardown, test, workspace"
+        " sparse, submodules, teardown, test, workspace"
     ),
     f"{PROJECT}repository = 'a/w'\nfetch-depth = 3": (
         'projects.w.fetch-depth: only with workspace = "clone"; worktrees copy no history'
