@@ -134,6 +134,8 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     sparse: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
     #: Repositories that may be submodules: `owner/name`, or another server's URL of HTTPS.
     submodules: tuple[Annotated[str, Meta(pattern=SUBMODULE)], ...] = ()
+    #: The most megabytes of files of Git LFS in a checkout; 0: checkouts have pointers.
+    lfs_max_mb: AtMost = 1000
     #: Shell commands that run once in a new workspace, before its first run.
     setup: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()  #: Those that run before a workspace is removed.

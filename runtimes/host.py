@@ -104,6 +104,8 @@ class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     excluded: tuple[str, ...] = ()
     kind: str = WORKTREE  #: Or `CLONE`.
     depth: int = 0  #: The most commits of each branch in a new clone; 0: all.
+    #: The most megabytes of files of Git LFS in the checkout; 0: it has their pointers.
+    lfs_max_mb: int = 0
     sparse: tuple[str, ...] = ()  #: The only folders in the checkout; none: all files.
 
 

@@ -9,6 +9,7 @@ ROOT/NAME/sessions, ROOT/NAME/workspaces   as at a host (`runtimes.local_host`)
 import fcntl
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,8 +34,9 @@ from runtimes.isolation.base import NOT_ISOLATED, PROXY_SOCKET
 from runtimes.local_records import LocalRecords
 from runtimes.local_runs import launch_of
 from runtimes.supervise import MARK
+from runtimes.workspaces import lfs
 from runtimes.workspaces.env_files import place_env_files
-from runtimes.workspaces.git import init
+from runtimes.workspaces.git import GitFailure, init
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.repositories import remove_tree
@@ -100,6 +102,8 @@ class LocalSandbox:
         prepare(own, made, base)
         place_env_files(made, env_files)
         self.left_out = submodules.fill(own, made)
+        if most := options.lfs_max_mb:
+            _fetch_lfs(own, made, most)
         copied = made.origin != self._origin
         self._lent = (made.origin,) if copied else (self._origin, *lender)
 
@@ -189,6 +193,19 @@ def opened(root: Path) -> Iterator[LocalSandbox]:
         ends.callback(_remove, folder)
         (folder / "proxy").mkdir(mode=0o700)
         yield LocalSandbox(folder)
+
+
+def _fetch_lfs(mirror: Mirror, workspace: Worktree, most_mb: int) -> None:
+    """Write the files of Git LFS into a new workspace. Raises `GitFailure`."""
+    if not lfs.uses_lfs(mirror, workspace.head() or ""):
+        return
+    if not shutil.which("git-lfs"):
+        raise GitFailure("lfs", mirror.url, "git-lfs is missing", "install git-lfs")
+    try:
+        lfs.fetch(mirror, workspace, most_mb)
+    except lfs.TooManyLfsFiles as large:
+        words = f"the checkout has {large.megabytes} MB of its files"
+        raise GitFailure("lfs", mirror.url, words, f"raise lfs-max-mb = {most_mb}") from None
 
 
 def _remove(folder: Path) -> None:

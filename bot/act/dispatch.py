@@ -3,6 +3,7 @@
 Every action is safe to repeat, because a crash before its result is recorded repeats it.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -13,6 +14,7 @@ from bot.act.message_sender import MessageSender
 from bot.act.publishing import Publishing, refresh
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.act.runs import AgentRuns
+from bot.act.workspace_files import LfsUnavailable, fetch_lfs
 from bot.github.client import GitHub
 from bot.github.errors import Conflicted, GitHubFailure, NotInstalled, Refused, TryLater
 from bot.github.merging import QUEUED
@@ -267,6 +269,8 @@ class ActionDispatcher:
         if stopped := check():
             return stopped
         workspace.move(into, joined)
+        with suppress(LfsUnavailable):  # The next start says so.
+            fetch_lfs(self.locations, session, workspace)
         work = replace(session.work, head=joined, dirty=False)
         seen = Observation(session=session.id, run=session.run, work=work)
         return Completed(result=joined, observed=seen)

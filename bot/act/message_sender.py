@@ -4,6 +4,7 @@ Nothing here waits until a message arrives. A sent message awaits its receipt (`
 the agent observer sees the message arrive, or the next decision orders it again.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,6 +20,7 @@ from bot.act.results import (
     Withdrawn,
 )
 from bot.act.runs import values_of
+from bot.act.workspace_files import LfsUnavailable, fetch_lfs
 from bot.store import DueAction, OutboxTable, Receipt, Session, SessionsTable
 from bot.system.clock import Clock
 from bot.system.locations import Locations
@@ -64,6 +66,8 @@ class MessageSender:
             tip = mirror.head_of(base)
             workspace, tips = self.locations.workspace_of(session), tuple(filter(None, (tip,)))
             workspace.update_origin(*tips)
+            with suppress(LfsUnavailable):  # The next start says so.
+                fetch_lfs(self.locations, session, workspace, *tips, write=False)
         text = message.prompt.values["text"].strip() if is_answer else ""
         dialog = self.locations.host.runs.dialog(run, text)
         if stopped := check():

@@ -6,6 +6,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
+from bot.act.workspace_files import upload_lfs
 from bot.github.client import GitHub
 from bot.store import FactsReader, RefreshRequest, Session
 from bot.system.locations import Locations
@@ -59,6 +60,10 @@ class Publishing:
             # Not withdrawn: until the new head is observed, the same push would be ordered again.
             return RetryLater("the agent has committed since")
         if refused := self._refusal(session, mirror, publish):
+            return refused
+        if stopped := check():
+            return stopped
+        if refused := upload_lfs(self.locations, session, workspace, head, self.redact):
             return refused
         return check() or self._push(session, mirror, head, pushed, check)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
 from bot.act.run_isolation import isolation_spec, not_isolated, session_ports
-from bot.act.workspace_files import place_files
+from bot.act.workspace_files import keep_lfs, place_files
 from bot.act.workspace_steps import WorkspaceSteps, cancel
 from bot.archive.archiver import Archive
 from bot.github.client import GitHub
@@ -284,7 +284,8 @@ def _removed(
     if workspace.completed == completed:
         for step in WorkspaceStep:
             cancel(locations, session, step)
-    kept = locations.mirror(session.project).preserve(workspace, run)
+    if kept := locations.mirror(session.project).preserve(workspace, run):
+        keep_lfs(locations, session, workspace, kept)
     if workspace.remove(completed):
         locations.host.ports.release(session.id)
         archive.pack(session.id)

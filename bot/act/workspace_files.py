@@ -1,14 +1,18 @@
-"""Files in workspaces that git does not have: the operator's, and those of submodules."""
+"""Files in workspaces that git does not have: the operator's, of submodules, of Git LFS."""
 
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 
 from bot.act.results import Rejected
 from bot.store import Session
 from bot.system.locations import Locations
+from bot.system.redaction import Redaction
 from bot.text import messages
 from lifecycle.model.status import Reason
+from runtimes.workspaces import lfs
 from runtimes.workspaces.env_files import place_env_files
+from runtimes.workspaces.lfs_client import shown
 from runtimes.workspaces.worktree import Worktree
 
 _log = logging.getLogger(__name__)
@@ -36,4 +40,68 @@ def place_files(
         place_env_files(workspace, env_files)
     for one in locations.submodules_of(session.project).fill(mirror, workspace, steering):
         _log.warning("%s: no submodule at %r: %s", session.id, one.path, one.why)
+    try:
+        fetch_lfs(locations, session, workspace)
+    except LfsUnavailable as problem:
+        return Rejected(str(problem), Reason.SPAWN_FAILED)
     return None
+
+
+class LfsUnavailable(Exception):
+    """The files of Git LFS cannot be had; the message says why, and a remedy."""
+
+
+def fetch_lfs(
+    locations: Locations,
+    session: Session,
+    workspace: Worktree,
+    *commits: str,
+    write: bool = True,
+) -> None:
+    """Fetch the files of Git LFS of the workspace's branch and of `commits`.
+
+    `write`: those of the branch are written into the checkout. Raises `LfsUnavailable` and
+    `GitFailure`.
+    """
+    most, mirror = _most(locations, session), locations.mirror(session.project)
+    if not most or not workspace.has_lfs:
+        return
+    if not shutil.which("git-lfs"):
+        head = workspace.head()
+        if head and mirror.contains(head) and lfs.uses_lfs(mirror, head):
+            raise LfsUnavailable(messages.without_git_lfs(session.repository))
+        return
+    try:
+        missing = lfs.fetch(mirror, workspace, most, *commits, write=write)
+    except lfs.TooManyLfsFiles as large:
+        raise LfsUnavailable(messages.too_many_lfs_files(large.megabytes, most)) from None
+    if missing:
+        _log.warning("%s: GitHub lacks files of Git LFS: %s", session.id, shown(missing))
+
+
+def upload_lfs(
+    locations: Locations, session: Session, workspace: Worktree, head: str, redact: Redaction
+) -> Rejected | None:
+    """Upload the files of Git LFS of the commits that a push publishes; return why it is refused.
+
+    Raises `GitFailure`.
+    """
+    most, mirror = _most(locations, session), locations.mirror(session.project)
+    if not most or not lfs.uses_lfs(mirror, head):
+        return None
+    keep_lfs(locations, session, workspace, head)
+    if lfs.holds(mirror, head, redact.finds):
+        return Rejected(messages.LFS_FILE_REFUSED, Reason.PUSH_REFUSED)
+    if missing := lfs.upload(mirror, head):
+        return Rejected(messages.lfs_files_missing(shown(missing)), Reason.PUSH_REFUSED)
+    return None
+
+
+def keep_lfs(locations: Locations, session: Session, workspace: Worktree, commit: str) -> None:
+    """Copy the files of Git LFS of a session's new commits into the mirror. Raises `GitFailure`."""
+    if most := _most(locations, session):
+        lfs.collect(locations.mirror(session.project), workspace, commit, most)
+
+
+def _most(locations: Locations, session: Session) -> int:
+    return locations.projects[session.project].lfs_max_mb

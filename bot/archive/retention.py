@@ -24,6 +24,7 @@ from config.tables import RetentionSettings as Days
 from lifecycle.model.policy import Policy
 from runtimes.base import RuntimeFailure
 from runtimes.host import Folder, FolderKind, home_of, session_of
+from runtimes.workspaces import lfs
 from runtimes.workspaces.git import GitFailure
 
 log = logging.getLogger(__name__)
@@ -286,7 +287,9 @@ class Retention:
         mirror = self.locations.mirror(project)
         isolation = partial(self.locations.isolation, project, "")
         workspace = self.locations.host.workspace(session, "orphaned", mirror.path, isolation)
-        mirror.preserve(workspace, 0)
+        if kept := mirror.preserve(workspace, 0):
+            most = self.locations.projects[project].lfs_max_mb
+            lfs.collect(mirror, workspace, kept, most)
         workspace.remove()
         self.locations.host.ports.release(session)
 

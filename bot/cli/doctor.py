@@ -28,6 +28,8 @@ from config.load import VARIABLES, missing, secret_file
 from config.settings import Settings
 from runtimes.agents import AGENTS
 from runtimes.isolation import ISOLATIONS
+from runtimes.workspaces.lfs import uses_lfs
+from runtimes.workspaces.mirror import Mirror
 
 _SHORT_SECRET = 16
 
@@ -285,12 +287,34 @@ def isolation(installed: Installation) -> CheckResult:
     return ok(", ".join(sorted(kinds)))
 
 
+def git_lfs(installed: Installation) -> CheckResult | None:
+    """Whether git-lfs is there, if a branch of a project has files of Git LFS."""
+    using = [name for name in installed.settings.projects if _uses_lfs(installed, name)]
+    if not using:
+        return None
+    if version := _answer("git-lfs", "--version"):
+        return ok(f"{version.split()[0]}, for {', '.join(using)}")
+    remedy = "apt-get install git-lfs, or lfs-max-mb = 0 to have pointers in checkouts"
+    return fail(f"missing, and {', '.join(using)} has files of Git LFS", remedy)
+
+
+def _uses_lfs(installed: Installation, project: str) -> bool:
+    settings, own = installed.settings, installed.settings.projects[project]
+    mirror = Mirror(Paths(settings.data).mirror(project), "")
+    if not own.lfs_max_mb or not mirror.path.is_dir():
+        return False
+    heads = map(mirror.head_of, filter(None, (own.base_branch, "main", "master")))
+    head = next(filter(None, heads), None)
+    return head is not None and uses_lfs(mirror, head)
+
+
 #: Every check that needs the configuration, with its name, in the order they are printed.
 CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
     ("configuration", configuration),
     ("tmux", tmux),
     ("data folder", data),
     ("database", database),
+    ("git-lfs", git_lfs),
     ("GitHub", github_checks.github),
     ("permissions", github_checks.permissions),
     ("events", github_checks.events),

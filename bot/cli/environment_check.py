@@ -167,6 +167,8 @@ def _sandbox(settings: Settings, spec: StartSpec) -> str:
 def _workspace(own: ProjectSettings) -> str:
     depth = f", {own.fetch_depth} commits of each branch" if own.fetch_depth else ""
     folders = f"; only {', '.join(own.sparse)}" if own.sparse else ""
+    if not own.lfs_max_mb:
+        folders += "; pointers of Git LFS"
     modules = f"; submodules {', '.join(own.submodules)}" if own.submodules else ""
     return f"{own.workspace}{depth}{folders}{modules}"
 

@@ -210,6 +210,7 @@ def workspace_options(project: ProjectSettings) -> WorkspaceOptions:
         excluded=project.env_files,
         kind=project.workspace,
         depth=project.fetch_depth,
+        lfs_max_mb=project.lfs_max_mb,
         sparse=project.sparse,
     )
 

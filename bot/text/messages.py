@@ -291,6 +291,36 @@ def tracked_env_files(names: Iterable[str]) -> str:
     )
 
 
+def without_git_lfs(repository: str) -> str:
+    """Return why a run does not start: files of Git LFS cannot be written."""
+    return (
+        f"{repository} has files of Git LFS, and git-lfs is not installed here: install it, or"
+        " set lfs-max-mb = 0 to have their pointers in checkouts"
+    )
+
+
+def too_many_lfs_files(megabytes: int, most: int) -> str:
+    """Return why a run does not start: the checkout's files of Git LFS exceed the limit."""
+    return (
+        f"the checkout has {megabytes} MB of Git LFS files, more than lfs-max-mb = {most}: raise"
+        " it, leave folders out with `sparse`, or set it to 0 to have their pointers in checkouts"
+    )
+
+
+def lfs_files_missing(paths: str) -> str:
+    """Return why a push is refused: the content of files of Git LFS is nowhere."""
+    return (
+        f"the content of Git LFS files is missing, so nobody could check them out: {paths}; have"
+        " the agent add them again with git-lfs"
+    )
+
+
+#: Why a push is refused.
+LFS_FILE_REFUSED = (
+    "a file of Git LFS contains a secret of this machine; remove it from every commit"
+)
+
+
 def rewritten(adopted: str) -> str:
     """Return why commits are not pushed to an adopted branch: they replace a person's."""
     return (

@@ -25,6 +25,15 @@ _NAME = "Mergewright"
 _EXCLUDE = "info/exclude"
 #: The file with the boundary of a shallow repository: gitrepository-layout(5).
 SHALLOW = "shallow"
+#: Git LFS reads the files from `lfs/objects` of the repository whose objects it borrows.
+_LFS = """[filter "lfs"]
+clean = git-lfs clean -- %f
+smudge = git-lfs smudgeOPTION -- %f
+process = git-lfs filter-processOPTION
+required = true
+[lfs]
+skipdownloaderrors = true
+"""
 _FILES = 10_000  #: No more files are searched for locks.
 
 
@@ -66,6 +75,8 @@ def make_repository(
     restrict(repository, own, options.sparse)
     files = {"GIT_WORK_TREE": str(checkout)}
     git(own, "read-tree", "--reset", "-u", "HEAD", env=files, seconds=NETWORK_SECONDS)
+    if options.lfs_max_mb:  # Not before: git would run its filters, outside of a sandbox.
+        use_lfs(repository)
 
 
 def share_boundary(origin: Path, repository: Path) -> None:
@@ -74,6 +85,20 @@ def share_boundary(origin: Path, repository: Path) -> None:
         replace_file(repository, SHALLOW, read_bytes(origin / SHALLOW))
     else:
         (repository / SHALLOW).unlink(missing_ok=True)
+
+
+def use_lfs(repository: Path, option: str = "") -> None:
+    """Have git in a repository run git-lfs for the files of Git LFS.
+
+    `option` is for its filters: with "--skip" they write pointers only.
+    """
+    with (repository / "config").open("a") as config:
+        config.write(_LFS.replace("OPTION", f" {option}" if option else ""))
+
+
+def has_lfs(repository: Path) -> bool:
+    """Whether `use_lfs` was called for a repository that only the bot configures."""
+    return _LFS[:15] in read_text(repository / "config")
 
 
 def exclude(repository: Path, names: Iterable[str]) -> None:

@@ -22,11 +22,11 @@ from runtimes.files import is_about_file, make_folder, open_regular, replacing
 from runtimes.isolation.base import Isolation, Limits, Sandbox
 from runtimes.workspaces import preservable, sparse
 from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init, pathspecs
-from runtimes.workspaces.repositories import exclude
+from runtimes.workspaces.repositories import exclude, use_lfs
 
 #: Git needs more than other programs to pack or compare files of a gigabyte.
 _LIMITS = Limits(memory_mb=4096, processes=64)
-_INDEX_BYTES = 512 * 1024**2  #: No larger index is read; that of a million files has 100 MB.
+INDEX_BYTES = 512 * 1024**2  #: No larger index is read; that of a million files has 100 MB.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class SessionGit:
     def index(self) -> tuple[bytes, int]:
         """Return the index of `view`, and its modification time in ns. Raises `OSError`."""
         with open_regular(self.view / "index") as file:
-            return file.read(_INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
+            return file.read(INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
 
     def copied_index(self, name: str) -> Path:
         """Copy the index of `view` to a file `name` there; return its path. Raises `OSError`."""
@@ -148,13 +148,16 @@ class SessionGit:
         outside = set(sparse.left_out(self.view, names))
         return [name for name in names if name not in outside]
 
-    def make(self, folders: Sequence[str] = ()) -> None:
+    def make(self, folders: Sequence[str] = (), *, lfs: bool = False) -> None:
         """Make the bot's repository, with its own settings and borrowed objects only.
 
-        `folders` limit a sparse checkout; none: it has all files.
+        `folders` limit a sparse checkout; none: it has all files. `lfs`: git recognises files of
+        Git LFS.
         """
         init(self.view, borrow=(self.repository, self.origin))
         sparse.restrict(self.view, self.view, folders)
+        if lfs:
+            use_lfs(self.view, "--skip")
 
 
 def _is_folder(path: Path) -> bool:

@@ -25,7 +25,15 @@ from pathlib import Path
 from lifecycle.model.facts import OffBranch
 from runtimes.host import CLONE, USUAL, WorkspaceOptions
 from runtimes.isolation.base import Isolation
-from runtimes.workspaces import clone, off_branch, packs, refs, repositories, snapshots
+from runtimes.workspaces import (
+    clone,
+    lfs_checkout,
+    off_branch,
+    packs,
+    refs,
+    repositories,
+    snapshots,
+)
 from runtimes.workspaces.changes import Patch, WorkspaceChanges, commits_between, patch_between
 from runtimes.workspaces.git import GitFailure, readable
 from runtimes.workspaces.session_git import SessionGit
@@ -288,6 +296,25 @@ class Worktree:
         with self._locked():
             return self._git.fill(folder, repository, commit, steering)
 
+    @property
+    def has_lfs(self) -> bool:
+        """Whether files of Git LFS are written into this workspace."""
+        return repositories.has_lfs(self._view)
+
+    @property
+    def lfs_stores(self) -> Sequence[Path]:
+        """The folders in which git-lfs in the session keeps files: hostile input."""
+        return [place / "lfs" / "objects" for place in (self.repository, self._view)]
+
+    def in_checkout(self, names: Collection[str]) -> Collection[str]:
+        """Return those of these files that the checkout, which may be sparse, should have."""
+        return self._git.shown(names)
+
+    def write_lfs_files(self, names: Collection[str]) -> None:
+        """Write the files of Git LFS among `names` of which the checkout has pointers."""
+        with self._locked():
+            lfs_checkout.write_files(self._git, names, self._status)
+
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
@@ -364,7 +391,7 @@ class Worktree:
 
     def _make_view(self) -> None:
         """Make the bot's repository for the checkout."""
-        self._git.make(self._options.sparse)
+        self._git.make(self._options.sparse, lfs=self._options.lfs_max_mb > 0)
         if self._making.exists():
             # So that the first status need not read every file. With its time, as in `_tree`.
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")

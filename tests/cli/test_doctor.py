@@ -55,6 +55,22 @@ def test_workflows_that_give_secrets_to_branches_are_listed(
     assert "README" not in found
 
 
+def test_git_lfs_is_needed_where_a_branch_has_its_files(
+    lines: LineTail, deployment: Deployment, tools: Callable[..., None]
+) -> None:
+    assert "git-lfs" not in lines()
+    head = deployment.paths.mirror("widgets") / "refs" / "heads" / "main"
+    head.parent.mkdir(parents=True)
+    head.write_text("a" * 40)  # The git of these tests finds everything that it is asked for.
+    assert lines()["git-lfs"] == (
+        "fail missing, and widgets has files of Git LFS -> apt-get install git-lfs, or"
+        " lfs-max-mb = 0 to have pointers in checkouts"
+    )
+    versions = {"git": "git version 2.39.5", "tmux": "tmux 3.5a", "cat": ""}
+    tools(**versions, **{"git-lfs": "git-lfs/3.3.0 (GitHub; linux amd64)"})
+    assert lines()["git-lfs"] == "ok git-lfs/3.3.0, for widgets"
+
+
 def test_all_results_can_be_printed_as_json(mergewright: CommandLine, lines: LineTail) -> None:
     lines()
     found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}

@@ -160,9 +160,9 @@ ANSWERS = {
     f"{APP}[installation]\nrepositories = ['a/*']\nproject = {{repository = 'a/w'}}": (
         "installation.project.repository: unknown key; known: affinity, agent, assignee,"
         " base-branch, bootstrap, branch, fetch-depth, flaky-checks, isolation, label,"
-        " max-parallel, merge-message, merge-title, model-keys, network, people, policy,"
-        " port-range, ports, profile, pull-labels, pull-title, setup, setup-seconds, sign-off,"
-        " sparse, submodules, teardown, test, workspace"
+        " lfs-max-mb, max-parallel, merge-message, merge-title, model-keys, network, people,"
+        " policy, port-range, ports, profile, pull-labels, pull-title, setup, setup-seconds,"
+        " sign-off, sparse, submodules, teardown, test, workspace"
     ),
     f"{PROJECT}repository = 'a/w'\nfetch-depth = 3": (
         'projects.w.fetch-depth: only with workspace = "clone"; worktrees copy no history'

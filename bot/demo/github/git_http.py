@@ -24,6 +24,19 @@ def answer(request: Request) -> Answer:
     match = _PATH.fullmatch(request.path)
     assert match is not None
     pushing = "git-receive-pack" in (match["service"], request.query.get("service"))
+    repo = admitted(request, match["owner"], match["name"], pushing=pushing)
+    if isinstance(repo, Answer):
+        return repo
+    if not pushing:
+        return _backend(request, repo, match["service"])
+    with request.world.lock:
+        done = _backend(request, repo, match["service"])
+        repo.refs_moved(request.login)
+    return done
+
+
+def admitted(request: Request, owner: str, name: str, *, pushing: bool) -> Repository | Answer:
+    """Return the repository if the account may read it, or push to it; else the refusal."""
     secret = _password(request.headers.get("authorization", ""))
     if secret is not None:
         request.token = request.world.who(secret)
@@ -32,22 +45,19 @@ def answer(request: Request) -> Answer:
         app = request.token.app
         if app and (app.suspended or not may(request.token, "contents", change=pushing)):
             return _refused(403, "Write access to repository not granted.")
-    repo = request.world.repositories.get(f"{match['owner']}/{match['name']}".lower())
+    repo = request.world.repositories.get(f"{owner}/{name}".lower())
     if repo is None or not repo.allows(request.login, "read"):
         if request.token is None:
             return _refused(401, "Authentication required.")
         return _refused(404, "Repository not found.")
     if not pushing:
-        return _backend(request, repo, match["service"])
+        return repo
     if request.token is None:
         return _refused(401, "Authentication required.")
     if not repo.allows(request.login, "write") or repo.archived:
         denied = f"Permission to {repo.full_name}.git denied to {request.login}."
         return _refused(403, denied)
-    with request.world.lock:
-        done = _backend(request, repo, match["service"])
-        repo.refs_moved(request.login)
-    return done
+    return repo
 
 
 def _backend(request: Request, repo: Repository, service: str) -> Answer:

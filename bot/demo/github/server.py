@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import uvicorn
 
-from bot.demo.github import git_http
+from bot.demo.github import git_http, lfs
 from bot.demo.github.git import Git
 from bot.demo.github.graphql.endpoint import GraphQL
 from bot.demo.github.hosting import Move
@@ -254,6 +254,8 @@ class GitHubServer:
         operation = ""
         if git_http.serves(request.path):
             answer = git_http.answer(request)
+        elif lfs.serves(request.path):
+            answer = lfs.answer(request)
         elif request.path == _GRAPHQL:
             answer, operation = self._graphql.answer(request)
         elif request.path.startswith(f"{_REST}/"):
