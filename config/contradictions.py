@@ -47,6 +47,11 @@ def contradictions(settings: Settings) -> Iterator[str]:
         yield "github.git-url: required, because it cannot be derived from api-url"
     yield from _app_contradictions(settings)
     yield from _sign_in_contradictions(settings)
+    if settings.signs and not settings.signing.email:
+        yield (
+            "signing.email: required with policy.sign-commits; a verified email of the account that"
+            " has the signing key"
+        )
     if len(os.fsencode(settings.data)) > _DATA_BYTES:
         yield (
             f"server.data = {short(str(settings.data))}: too long for the sockets in it;"

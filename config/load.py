@@ -24,6 +24,7 @@ VARIABLES: Mapping[str, str] = {
     "webhook_secret": "MERGEWRIGHT_WEBHOOK_SECRET",
     "webhook_secret_previous": "MERGEWRIGHT_WEBHOOK_SECRET_PREVIOUS",
     "private_key": "MERGEWRIGHT_GITHUB_PRIVATE_KEY",
+    "signing_key": "MERGEWRIGHT_SIGNING_KEY",
     "page_token": "MERGEWRIGHT_PAGE_TOKEN",
     "client_secret": "MERGEWRIGHT_GITHUB_CLIENT_SECRET",
 }
@@ -63,6 +64,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
     webhook_secret_previous: str = ""  #: Still accepted while `webhook_secret` is replaced.
     private_key: str = ""  #: The GitHub App's.
     private_key_source: str = ""  #: The setting or variable, and the file, for errors about it.
+    signing_key: str = ""  #: An SSH key.
     page_token: str = ""
     client_secret: str = ""  #: Of the GitHub App, for the sign-in.
     model_keys: Mapping[str, str] = {}  #: By environment variable.
@@ -82,8 +84,8 @@ class Secrets(Struct, frozen=True, kw_only=True):
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     """Return a file's settings, and the secrets in environment variables or in files.
 
-    `secret_file` and `github.private-key-file` say which files. Raises `ConfigError` if settings or
-    a secret cannot be read or are invalid.
+    `secret_file`, `github.private-key-file` and `signing.key-file` say which files. Raises
+    `ConfigError` if settings or a secret cannot be read or are invalid.
     """
     settings = load_settings(path)
     secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}
@@ -98,6 +100,9 @@ def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
         secrets["private_key"] = _read(key_file, where)
     if key_file:
         source = f"{where}: {key_file}"
+    if settings.signing.key_file and not secrets["signing_key"]:
+        file = path.parent / settings.signing.key_file
+        secrets["signing_key"] = _read(file, "signing.key-file")
     if any(map(str.isspace, secrets["token"])):
         raise ConfigError(f"{VARIABLES['token']}: contains whitespace; copy the token alone")
     secrets["private_key_source"] = source
@@ -177,6 +182,11 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
         if variable not in secrets.notifiers:
             wanted.append(f"no {place.rpartition('.')[2]} of a notifier: set {variable} ({place})")
     wanted += unfit_secrets(settings.notify, secrets.notifiers)
+    if settings.signs and not secrets.signing_key:
+        wanted.append(
+            "no key to sign commits: set signing.key-file or MERGEWRIGHT_SIGNING_KEY_FILE to a"
+            " private SSH key (ssh-keygen -t ed25519)"
+        )
     if not settings.projects and not settings.installation.repositories:
         wanted.append("no project: add a table [projects.NAME] with a repository")
     return tuple(wanted)

@@ -22,6 +22,7 @@ from config.tables import (
     SandboxSettings,
     Seconds,
     SettingsTable,
+    SigningSettings,
     SignInSettings,
     TimingSettings,
     TracingSettings,
@@ -279,6 +280,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     server: ServerSettings = ServerSettings()
     github: GitHubSettings = GitHubSettings()
+    signing: SigningSettings = SigningSettings()
     sign_in: SignInSettings = SignInSettings()
     projects: Mapping[str, ProjectSettings] = field(default_factory=dict)
     installation: InstallationSettings = InstallationSettings()
@@ -311,6 +313,15 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
         """The absolute path of each project's directory with prompts, by the project's name."""
         folders = {name: project.prompts for name, project in self.projects.items()}
         return {name: Path(at).expanduser().absolute() for name, at in folders.items() if at}
+
+    @property
+    def signs(self) -> bool:
+        """Whether the bot signs the commits of any project."""
+        policies = [self.policy_of(name) for name in self.projects]
+        if self.installation.repositories:
+            own = self.installation.project
+            policies.append((own and own.policy) or self.policy)
+        return any(policy.sign_commits for policy in policies)
 
     def policy_of(self, project: str) -> Policy:
         """Return the configured policy of a project, before the repository's file narrows it."""

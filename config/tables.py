@@ -89,6 +89,19 @@ class TracingSettings(SettingsTable, frozen=True, kw_only=True):
     ] = ""
 
 
+class SigningSettings(SettingsTable, frozen=True, kw_only=True):
+    """The key and the committer of signed commits: `[signing]`."""
+
+    key_file: str = ""  #: Relative to the configuration file.
+    name: Annotated[
+        str, Meta(pattern=r"^[^\s<>][^\r\n<>]*$", description="a name without < and >")
+    ] = "Mergewright"
+    #: One that GitHub has verified for the account with the key; empty: no commits are signed.
+    email: Annotated[
+        str, Meta(pattern=r"^([^\s<>@]+@[^\s<>@]+)?$", description="an email address")
+    ] = ""
+
+
 class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
     """What an isolated run may use: `[sandbox]`."""
 

@@ -221,9 +221,10 @@ class Outbox:
                 # It was sent before and may arrive yet; then it need not be sent again.
                 log.info("%s: not sent again: %s", about, why)
                 self.outbox.mark_sent(due.seq, due.receipt)
-            case Withdrawn(why=why):
+            case Withdrawn(why=why, observed=observed):
                 log.info("%s: withdrawn: %s", about, why)
-                self.outbox.withdraw(due.seq, self.clock(), tried=self._was_tried(due))
+                tried = self._was_tried(due)
+                self.outbox.withdraw(due.seq, self.clock(), tried=tried, observed=observed)
             case Held():
                 self.outbox.defer(due.seq, self.clock() + _HELD)
             case LeaseLost():

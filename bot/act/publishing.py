@@ -5,10 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from bot.act.results import ActionResult, Completed, FinalCheck, Rejected, RetryLater
+from msgspec.structs import replace
+
+from bot.act.results import (
+    ActionResult,
+    Completed,
+    FinalCheck,
+    Rejected,
+    RetryLater,
+    Withdrawn,
+)
 from bot.act.workspace_files import upload_lfs
 from bot.github.client import GitHub
-from bot.store import FactsReader, RefreshRequest, Session
+from bot.store import FactsReader, Observation, RefreshRequest, Session
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
 from bot.system.secret_forms import looks_like_secret
@@ -18,7 +27,7 @@ from bot.text.prompt_text import printable
 from lifecycle.model import actions
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Origin, PullState, Reason
-from runtimes.workspaces import held_commits
+from runtimes.workspaces import held_commits, signing
 from runtimes.workspaces.git import EMAIL
 from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
 from runtimes.workspaces.push_checks import (
@@ -44,13 +53,16 @@ class Publishing:
     locations: Locations
     redact: Redaction
     add_paths: Callable[[str, Sequence[str]], None]  #: Records the files that a session changes.
+    signer: signing.CommitSigner | None = None  #: None: no project's commits are signed.
 
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
         """Import the commits as hostile input, check them, and push them.
 
-        The push is refused if somebody else pushed commits that `head` does not contain.
+        The push is refused if somebody else pushed commits that `head` does not contain. Where the
+        bot signs commits, unsigned ones are replaced instead, in the workspace too; the push of the
+        signed ones is ordered once they are observed.
         """
         pushed = self._pushes(session.id)
         mirror = self.locations.mirror(session.project) if pushed else self._identified(session)
@@ -59,13 +71,43 @@ class Publishing:
         if mirror.take(workspace) != head:
             # Not withdrawn: until the new head is observed, the same push would be ordered again.
             return RetryLater("the agent has committed since")
+        if publish.checked and mirror.allowed(session.branch) == head:
+            publish = replace(publish, protected=(), checked=False)
         if refused := self._refusal(session, mirror, publish):
             return refused
+        if publish.sign and (result := self._sign(session, mirror, publish, check)):
+            return result
         if stopped := check():
             return stopped
         if refused := upload_lfs(self.locations, session, workspace, head, self.redact):
             return refused
         return check() or self._push(session, mirror, head, pushed, check)
+
+    def _sign(
+        self, session: Session, mirror: Mirror, publish: actions.Publish, check: FinalCheck
+    ) -> ActionResult | None:
+        """Replace the commits by signed ones, which are checked and signed; None: they are signed.
+
+        Nothing is pushed before the workspace has the signed commits: its branch and GitHub's
+        would go different ways otherwise.
+        """
+        head = publish.head
+        if self.signer is None:
+            return Rejected(messages.NO_SIGNING_KEY, Reason.PUSH_REFUSED)
+        signed = signing.sign_commits(mirror, session.id, head, self.signer)
+        if signed == head:
+            return None
+        if not publish.checked:
+            mirror.allow(session.branch, signed)
+        workspace = self.locations.workspace_of(session)
+        if stopped := check():
+            return stopped
+        if not (workspace.adopt(head, head) and workspace.adopt(head, signed, at=head)):
+            return RetryLater("the agent has checked out another commit or moved the branch")
+        observed = Observation(
+            session=session.id, run=session.run, work=replace(session.work, head=signed)
+        )
+        return Withdrawn(f"its commits are signed now: {signed}", observed)
 
     def _identified(self, session: Session) -> Mirror:
         """Return the mirror, with the current name of its repository, which is read by its id.
@@ -145,7 +187,8 @@ class Publishing:
         changed = touched(mirror, _base(session, mirror), there, head, publish.protected)
         if changed:
             return Rejected(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
-        why = _held(mirror, _base(session, mirror), there, publish) if publish.checked else ""
+        us = self.signer.email if publish.sign and self.signer else EMAIL
+        why = _held(mirror, _base(session, mirror), there, publish, us) if publish.checked else ""
         return Rejected(why, Reason.COMMITS_HELD) if why else None
 
     def open_pull(
@@ -205,7 +248,7 @@ class Publishing:
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 
-def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> str:
+def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish, us: str) -> str:
     """Return why a person should see these commits before a push; empty: nothing is wrong.
 
     `there`: the commit of the branch on GitHub; empty: there is no such branch.
@@ -216,8 +259,8 @@ def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish) -> st
         return email == EMAIL or any(fnmatchcase(email, one) for one in publish.commit_authors)
 
     large = held_commits.large_files(mirror, head, most) if most else []
-    foreign = held_commits.foreign_commits(mirror, head, is_ours)
-    removed = held_commits.removed_commits(mirror, there, head, base, is_ours) if there else []
+    foreign = held_commits.foreign_commits(mirror, head, is_ours, us)
+    removed = held_commits.removed_commits(mirror, there, head, base, is_ours, us) if there else []
     # Large files are not read.
     places = [] if large else held_commits.suspicious_places(mirror, head, looks_like_secret)
     return messages.held_commits(

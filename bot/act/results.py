@@ -48,6 +48,7 @@ class Withdrawn(Struct, frozen=True):
     """The action is not wanted now, such as when its cause is gone. It may be ordered again."""
 
     why: str
+    observed: Observation | None = None  #: Facts that make it unwanted.
 
 
 class Held(Struct, frozen=True):

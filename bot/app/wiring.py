@@ -55,6 +55,7 @@ from bot.system.isolation import is_isolated, isolation_of
 from bot.system.locations import Locations, Paths, programs
 from bot.system.profiles import PermissionModes
 from bot.system.redaction import Redaction
+from bot.system.ssh_signatures import commit_signer
 from bot.text.prompts import Prompts
 from config.load import Secrets, secret_values
 from config.projects import Projects
@@ -106,6 +107,7 @@ class Wiring:
                 " name one in which this user may write"
             ) from None
         self._env_files = secrets.env_files
+        self._signer = commit_signer(settings, secrets.signing_key)
         self.redact = Redaction(secret_values(settings, secrets, os.environ))
         refuse_new = "" if new_database else _why_not_new(paths)
         self.store = store = Store(
@@ -272,7 +274,10 @@ class Wiring:
             locations,
             agents,
             MessageSender(store.sessions, store.outbox, locations, prompts, clock),
-            Publishing(store.facts, github, locations, self.redact, store.agents.add_paths),
+            Publishing(
+                *(store.facts, github, locations, self.redact, store.agents.add_paths),
+                self._signer,
+            ),
             Merger(store.refreshes, github, locations, self.people, clock),
             clock,
             settings.public_url,

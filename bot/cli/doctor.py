@@ -23,6 +23,7 @@ from bot.setup.files import SECRETS
 from bot.store import StoreFailure, check_whole
 from bot.system.isolation import isolation_of, limits_of, problems, unisolated
 from bot.system.locations import Paths
+from bot.system.ssh_signatures import UnfitKey, commit_signer
 from bot.text.prompts import PromptError, Prompts
 from config.load import VARIABLES, missing, secret_file
 from config.settings import Settings
@@ -96,6 +97,11 @@ def _invalid(installed: Installation) -> Iterator[str]:
             f"{secrets.private_key_source}: not the private key of a GitHub App: {fault}; generate"
             " a private key in the App's settings on GitHub and use its .pem file"
         )
+    try:
+        if secrets.signing_key:
+            commit_signer(settings, secrets.signing_key)
+    except UnfitKey as fault:
+        yield f"the signing key: {fault}; make one with `ssh-keygen -t ed25519 -N '' -f FILE`"
     for name, kind in settings.agent_types.items():
         if not kind.command and not AGENTS[kind.program].program:
             yield (
@@ -222,7 +228,7 @@ def secret_files(installed: Installation) -> CheckResult:
     settings = installed.settings
     variables = (*VARIABLES.values(), *settings.key_variables, *settings.notifier_variables)
     named = [secret_file(variable, os.environ)[0] for variable in variables]
-    beside = [settings.github.private_key_file, SECRETS]
+    beside = [settings.github.private_key_file, settings.signing.key_file, SECRETS]
     files = [
         *(file.expanduser() for file in named if file),
         *(installed.folder / name for name in beside if name),
@@ -320,6 +326,7 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
     ("events", github_checks.events),
     ("workflows", github_checks.workflows),
     ("signatures", github_checks.signatures),
+    ("signing key", github_checks.signing_key),
     ("clock", github_checks.clock),
     ("webhook", github_checks.webhook),
     ("labels", github_checks.labels),
@@ -338,7 +345,8 @@ CHECKS: tuple[tuple[str, Callable[[Installation], CheckResult | None]], ...] = (
 
 #: The names of the checks that an outage of GitHub makes impossible.
 OF_GITHUB = frozenset(
-    {"permissions", "events", "workflows", "signatures", "clock", "webhook", "labels"}
+    {"permissions", "events", "workflows", "signatures", "signing key", "clock", "webhook"}
+    | {"labels"}
 )
 
 

@@ -1,5 +1,6 @@
 """Defines the doctor's checks of GitHub: credentials, permissions, events and workflows."""
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from email.utils import parsedate_to_datetime
@@ -15,11 +16,15 @@ from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Limited, NotInstalled, Refused, TryLater
 from bot.setup.manifest import EVENTS_ASKED, webhook_url
 from bot.system.clock import utc_now
+from bot.system.ssh_signatures import SigningKey, UnfitKey
 from config.load import no_credentials
 from config.repository import PATH, RepositoryError, narrowed
 from lifecycle.model.names import NAME
 from lifecycle.model.policy import MergeMethod, Policy
 
+#: The email that GitHub gives to an account, with its login.
+#: https://docs.github.com/en/account-and-profile/reference/email-addresses-reference
+_NOREPLY = re.compile(r"(?:\d+\+)?([A-Za-z0-9-]+)@users\.noreply\..+")
 _CLOCK_SECONDS = 60  # GitHub refuses an App's token if the clock is off by more.
 
 
@@ -220,16 +225,52 @@ def signatures(installed: Installation, us: GitHub) -> CheckResult:
         branch = project.base_branch or here.default_branch
         if us.read.requires_signatures(place, branch):
             method = here.merge_method(_policy(us, place, policy).merge_method)
-            wanted.append(f"{place}: {branch} requires signed commits (merge method: {method})")
-            if method is not MergeMethod.SQUASH:
+            by_bot = "; the bot signs" if policy.sign_commits else ""
+            how = f"merge method: {method}{by_bot}"
+            wanted.append(f"{place}: {branch} requires signed commits ({how})")
+            # GitHub signs the commits of a squash and of a merge, but not those of a rebase.
+            signed = policy.sign_commits and method is MergeMethod.MERGE
+            if method is not MergeMethod.SQUASH and not signed:
                 severity = Severity.FAIL
     if not wanted:
         return ok("no base branch requires signed commits")
     remedy = (
-        'set policy.merge-method = "squash" and allow squash merging in the repository:'
-        " GitHub signs squashed commits, agents do not sign theirs"
+        'set policy.merge-method = "squash" and allow squash merging in the repository: GitHub'
+        " signs squashed commits, agents do not sign theirs. Or have the bot sign them, with"
+        ' policy.sign-commits = true and policy.merge-method = "merge"'
     )
     return CheckResult(severity, "\n".join(wanted), remedy if severity is Severity.FAIL else "")
+
+
+def signing_key(installed: Installation) -> CheckResult | None:
+    settings, secrets = installed.settings, installed.secrets
+    if settings.signs and not secrets.signing_key:
+        return fail("there is none", "set signing.key-file or MERGEWRIGHT_SIGNING_KEY_FILE")
+    return _registered_key(installed)
+
+
+@_with_client
+def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
+    """Whether the account with the committer's email has the public key at GitHub."""
+    settings, secrets = installed.settings, installed.secrets
+    if not settings.signs:
+        return ok("not used: no project has policy.sign-commits")
+    try:
+        public = SigningKey(secrets.signing_key).public
+    except UnfitKey as fault:
+        return fail(f"{fault}", "make one with `ssh-keygen -t ed25519 -N '' -f FILE`")
+    email, places = settings.signing.email, _places(installed)
+    remedy = (
+        f"GitHub shows commits as verified if the account with the verified email {email} has this"
+        " key: its Settings, SSH and GPG keys, New SSH key, key type Signing Key"
+    )
+    noreply = _NOREPLY.fullmatch(email)
+    login = noreply[1] if noreply else us.read.me()
+    if login.endswith("[bot]") or not places:
+        return warn(f"{public}: not checked: the account of {email} is unknown", remedy)
+    if public in us.read.signing_keys(places[0], login):
+        return ok(f"{login} signs with it, as {email}")
+    return fail(f"{login} has no such signing key at GitHub: {public}", remedy)
 
 
 def clock(installed: Installation) -> CheckResult:

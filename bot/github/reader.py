@@ -37,6 +37,7 @@ from bot.github.shapes import (
     RuleType,
 )
 from bot.github.snapshots import BranchFile, CheckReport, IssueSnapshot, PointBudget, PullSnapshot
+from bot.github.transport import decode
 
 T = TypeVar("T")
 #: Permissions that include pushing; an unknown permission does not.
@@ -221,6 +222,16 @@ class GitHubReader:
         update, rules = data.ref.ref_update_rule, data.ref.rules.nodes if data.ref.rules else ()
         protected = update is not None and update.requires_signatures
         return protected or any(rule.type == "REQUIRED_SIGNATURES" for rule in rules)
+
+    def signing_keys(self, repo: str, login: str) -> list[str]:
+        """Return the public SSH keys with which an account signs, each as type and Base64.
+
+        https://docs.github.com/en/rest/users/ssh-signing-keys#list-ssh-signing-keys-for-a-user
+        """
+        found: list[rest.SigningKeyEntry] = []
+        for request, page in self._api.contents(repo, f"users/{login}/ssh_signing_keys"):
+            found += decode(request, page, list[rest.SigningKeyEntry])
+        return [" ".join(one.line.split()[:2]) for one in found]
 
     def labels(self, repo: str, word: str) -> list[str]:
         """Return up to 100 labels whose name or description contains `word`, ignoring case."""

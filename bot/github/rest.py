@@ -17,6 +17,10 @@ class CommitSha(Struct, frozen=True):
     sha: str
 
 
+class SigningKeyEntry(Struct, frozen=True):
+    line: str = field(name="key")  #: As in `authorized_keys`.
+
+
 class _Permissions(Struct, frozen=True):
     push: bool = False
 

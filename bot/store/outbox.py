@@ -193,13 +193,27 @@ class OutboxTable(StoreTable):
         values = (reason, error, now.timestamp(), seq)
         self._mark(_FAILED, values, HistoryKind.FAILED, {"reason": reason, "error": error}, now)
 
-    def withdraw(self, seq: int, now: datetime, *, tried: bool = False) -> None:
+    def withdraw(
+        self,
+        seq: int,
+        now: datetime,
+        *,
+        tried: bool = False,
+        observed: Observation | None = None,
+    ) -> None:
         """Delete a due action. A later decision may contain its key again.
 
         `tried`: whether an attempt was made that may have had an effect.
         """
         data = {"tried": True} if tried else {}
-        self._mark(_WITHDRAW, (seq,), HistoryKind.WITHDRAWN, data, now)
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            marked = connection.execute(_WITHDRAW, (seq,)).fetchall()
+            if marked and observed is not None:
+                add_observations(connection, [observed], now)
+            return _record(connection, marked, HistoryKind.WITHDRAWN, data, now)
+
+        self._change(work)
 
     def reset_due(self, now: datetime) -> None:
         """Set the due time of overdue actions to now, after a time in which no bot ran."""

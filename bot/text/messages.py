@@ -361,8 +361,23 @@ def held_commits(
     return "; ".join(text for group in reasons for text in islice(group, _MOST_HELD))
 
 
+#: GitHub's refusal of a push by the rule "Require signed commits".
+_UNSIGNED = re.compile(r"verified signature|must be signed", re.IGNORECASE)
+#: Why commits that the bot should sign are not pushed.
+NO_SIGNING_KEY: Final = (
+    "the commits are to be signed, but there is no key: set signing.key-file and signing.email,"
+    f" run `{NAME} reload`, then comment `/{NAME} retry`"
+)
+
+
 def push_refused(reason: str) -> str:
-    """Return why GitHub refused a push, with the remedy where a permission is missing."""
+    """Return why GitHub refused a push, with the remedy if a setting or permission is missing."""
+    if _UNSIGNED.search(reason):
+        return (
+            f"{reason}; a rule of the repository requires signed commits on this branch: set"
+            f" `policy.sign-commits`, and check the key with `{NAME} doctor`. Then comment"
+            f" `/{NAME} retry`"
+        )
     if not _NO_WORKFLOWS.search(reason):
         return reason
     return (

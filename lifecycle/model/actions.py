@@ -68,6 +68,7 @@ class Publish(_Action, frozen=True, kw_only=True):
     checked: bool = False
     max_file_mb: int = 0  #: As in the policy, like `commit_authors`; 0: no limit.
     commit_authors: tuple[str, ...] = ()
+    sign: bool = False  #: Whether the bot signs the commits first.
 
 
 class AdoptCommits(_Action, frozen=True, kw_only=True):

@@ -152,6 +152,7 @@ class Policy(
     #: Emails, or patterns of them: commits of other authors and committers are held; the bot's own
     #: email is always allowed.
     commit_authors: tuple[str, ...] = ()
+    sign_commits: bool = False  #: Whether the bot signs commits before it pushes them.
 
     def lists(self, bot: str) -> bool:
         """Whether `bots` lists this bot, so that its comments and commands count like a person's.

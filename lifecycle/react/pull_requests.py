@@ -27,7 +27,7 @@ def publish(judged: Judged) -> Wanted:
         yield Recheck(next_at)
         return
     if allowed(facts, head):
-        yield do.Publish(key=keys.push(head), head=head)
+        yield do.Publish(key=keys.push(head), head=head, sign=policy.sign_commits)
         return
     yield do.Publish(
         key=keys.push(head),
@@ -36,6 +36,7 @@ def publish(judged: Judged) -> Wanted:
         checked=True,
         max_file_mb=policy.max_file_mb,
         commit_authors=policy.commit_authors,
+        sign=policy.sign_commits,
     )
 
 

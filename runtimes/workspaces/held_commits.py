@@ -4,7 +4,7 @@ Except for `removed_commits`, every function examines the commits that a push pu
 no branch of GitHub has.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from runtimes.workspaces.git import git
@@ -55,21 +55,29 @@ def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
 
 
 def foreign_commits(
-    mirror: Mirror, head: str, is_ours: Callable[[str], bool]
+    mirror: Mirror, head: str, is_ours: Callable[[str], bool], committer: str = ""
 ) -> list[ForeignCommit]:
-    """Return the commits with an email of author or committer that `is_ours` rejects."""
-    return list(_foreign(mirror, is_ours, head, "--not", "--branches"))
+    """Return the commits with an email of author or committer that `is_ours` rejects.
+
+    `committer`: an email that is also accepted as that of a committer, but not of an author.
+    """
+    return list(_foreign(mirror, is_ours, committer, head, "--not", "--branches"))
 
 
 def removed_commits(
-    mirror: Mirror, there: str, head: str, base: str, is_ours: Callable[[str], bool]
+    mirror: Mirror,
+    there: str,
+    head: str,
+    base: str,
+    is_ours: Callable[[str], bool],
+    committer: str = "",
 ) -> list[ForeignCommit]:
     """Return others' commits that a push removes from the branch: in `there`, but not in `head`.
 
     `there` is the commit of GitHub's branch. Merges and commits of `base` are ignored, as are those
     with emails that `is_ours` accepts: an agent may rebase its own commits.
     """
-    return list(_foreign(mirror, is_ours, there, "--no-merges", "--not", head, base))
+    return list(_foreign(mirror, is_ours, committer, there, "--no-merges", "--not", head, base))
 
 
 def suspicious_places(
@@ -105,18 +113,14 @@ def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[Su
 
 
 def _foreign(
-    mirror: Mirror, is_ours: Callable[[str], bool], *revisions: str
+    mirror: Mirror, is_ours: Callable[[str], bool], us: str, *revisions: str
 ) -> Iterator[ForeignCommit]:
     for line in _lines(git(mirror.path, "log", _IDENTITIES, *revisions, "--")):
-        sha, *people = line.split("\0")
-        for name, email in _pairs(people):
-            if not is_ours(email):
-                yield ForeignCommit(sha, name, email)
-                break
-
-
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return zip(words[::2], words[1::2], strict=True)
+        sha, author, author_email, committer, committer_email = line.split("\0")
+        if not is_ours(author_email):
+            yield ForeignCommit(sha, author, author_email)
+        elif committer_email != us and not is_ours(committer_email):
+            yield ForeignCommit(sha, committer, committer_email)
 
 
 def _lines(text: str) -> list[str]:

@@ -284,6 +284,14 @@ class Mirror:
         """Return the commit that the bot last pushed to a branch; None: no push is recorded."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
+    def allowed(self, branch: str) -> str | None:
+        """Return the commit that `allow` has recorded for a branch; None: there is none."""
+        return commit_at(self.path, f"{_OURS}/allowed/{check_branch(branch)}")
+
+    def allow(self, branch: str, sha: str) -> None:
+        """Record a commit as the signed form of one that a person has allowed to be pushed."""
+        git(self.path, "update-ref", f"{_OURS}/allowed/{check_branch(branch)}", _sha(sha))
+
     def _took_off(self, branch: str, theirs: str) -> bool:
         """Whether others only removed commits that the bot had pushed to the branch."""
         pushed = self.pushed(branch)

@@ -256,15 +256,16 @@ class Worktree:
             tip, base = self.head() or known, self._marker.read_text()
             return off_branch.find(self._git, self.branch, tip, base)
 
-    def adopt(self, old: str, new: str) -> bool:
-        """Move the session's branch from `old` to the commit checked out, and check it out.
+    def adopt(self, old: str, new: str, at: str = "") -> bool:
+        """Move the session's branch from `old` to `new`, which is checked out; attach HEAD to it.
 
-        Call it only while the agent is at rest. Idempotent. Returns False if `new` is not checked
-        out any more, or the branch is at another commit.
+        `at`: the commit checked out if not `new`; it has the same files. Call it only while the
+        agent is at rest. Idempotent. Returns False if another commit is checked out, or the branch
+        is at another one.
         """
         with self._locked():
             here = refs.checked_out(self.repository, self.path.name)
-            if here.commit != new or self.head() not in (old, new, None):
+            if here.commit != (at or new) or self.head() not in (old, new, None):
                 return False
             refs.replace_file(self.repository, f"refs/heads/{self.branch}", f"{new}\n".encode())
             self._attach()

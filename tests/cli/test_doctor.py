@@ -15,6 +15,7 @@ from bot.store import InstalledProject, Store
 from runtimes.isolation.bubblewrap import Bubblewrap
 from runtimes.isolation.containers import Containers
 from tests.cli.conftest import API, GRAPHQL, CommandLine, Deployment, LineTail, printed
+from tests.world import signing_key
 from tests.world.databases import empty_database
 
 
@@ -345,3 +346,55 @@ def test_required_signatures_fail_unless_squash_merges_are_used(
         file.write('\n[policy]\nmerge-method = "rebase"\n')
     found = lines()["signatures"]
     assert found.startswith(f"fail {wants} (merge method: rebase) -> set policy.merge-method")
+    assert "policy.sign-commits = true" in found
+
+
+def signs_commits(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, email: str) -> None:
+    monkeypatch.setenv("MERGEWRIGHT_SIGNING_KEY", signing_key.PRIVATE)
+    policy = '[policy]\nsign-commits = true\nmerge-method = "merge"\n'
+    with deployment.file.open("a") as file:
+        file.write(f'\n[signing]\nemail = "{email}"\n{policy}')
+
+
+def test_signed_commits_need_a_key_that_github_knows(
+    lines: LineTail,
+    github: respx.MockRouter,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert lines()["signing key"] == "ok not used: no project has policy.sign-commits"
+    signs_commits(deployment, monkeypatch, "bot@example.com")
+    listed = github.get(f"{API}users/mergewright-bot/ssh_signing_keys").respond(json=[])
+    unknown = lines()["signing key"]
+    public = signing_key.KEY.public
+    assert unknown.startswith("fail mergewright-bot has no such signing key at GitHub: ssh-ed25519")
+    assert public.replace(" ", "") in unknown.replace(" ", "")  # It is longer than a line.
+    listed.respond(json=[{"id": 1, "key": f"{public} of the bot", "title": "The bot's"}])
+    assert lines()["signing key"] == "ok mergewright-bot signs with it, as bot@example.com"
+    github.post(GRAPHQL).respond(json={"data": printed(True)})
+    assert lines()["signatures"] == (
+        "ok acme/widgets: main requires signed commits (merge method: merge; the bot signs)"
+    )
+
+
+def test_the_account_of_a_key_is_known_by_githubs_own_email(
+    lines: LineTail,
+    github: respx.MockRouter,
+    deployment: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    signs_commits(deployment, monkeypatch, "12+signer@users.noreply.github.com")
+    entry = {"id": 1, "key": signing_key.KEY.public}
+    github.get(f"{API}users/signer/ssh_signing_keys").respond(json=[entry])
+    assert lines()["signing key"].startswith("ok signer signs with it")
+
+
+def test_an_unusable_signing_key_is_refused_and_not_repeated(
+    lines: LineTail, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signs_commits(deployment, monkeypatch, "bot@example.com")
+    monkeypatch.setenv("MERGEWRIGHT_SIGNING_KEY", "hunter2hunter2")
+    found = lines()
+    assert found["configuration"].startswith("fail the signing key: it is not a private key as")
+    assert "ssh-keygen -t ed25519" in found["configuration"]
+    assert "hunter2" not in str(found)

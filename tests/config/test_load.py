@@ -23,7 +23,7 @@ ANSWERS = {
     "[polcy]": (
         "polcy: unknown key; did you mean 'policy'? known: agent-types, agents, github,"
         " installation, limits, log, notify, policy, prices, profiles, projects, retention,"
-        " runtime, sandbox, server, sign-in, timing, tracing"
+        " runtime, sandbox, server, sign-in, signing, timing, tracing"
     ),
     "[prices.x]\ninput = -1.0\noutput = 1.0\nas-of = 2026-11-21": (
         "prices.x.input = -1.0: expected a number >= 0.0"
@@ -93,7 +93,15 @@ ANSWERS = {
     f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
         "projects.w.label = 'bug,urgent': expected no comma, because GitHub cannot search for one"
     ),
+    f"[policy]\nsign-commits = true\n{PROJECT}repository = 'a/b'": (
+        "signing.email: required with policy.sign-commits; a verified email of the account that has"
+        " the signing key"
+    ),
+    "[signing]\nemail = 'Bot <bot@example.com>'": (
+        "signing.email = 'Bot <bot@example.com>': expected an email address"
+    ),
     "[policy]\nbudget-warning = 80": ("policy.budget-warning = 80.0: expected a share, at most 1"),
+    "[signing]\nname = 'Bot <bot'": "signing.name = 'Bot <bot': expected a name without < and >",
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"
     ),

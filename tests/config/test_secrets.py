@@ -244,3 +244,18 @@ def test_a_server_that_others_reach_needs_a_way_to_sign_in(
     found = [one for one in missing(settings_of(text, ""), secrets) if "sign-in" in one]
     assert len(found) == bool(wanted)
     assert all(wanted in one for one in found)
+
+
+def test_the_signing_key_is_read_from_its_file_and_missing_without(file: Path) -> None:
+    project = "[projects.w]\nrepository = 'a/b'\nagent = 'shell'\npolicy = {sign-commits = true}\n"
+    email = "email = 'bot@example.com'\n"
+    types = "[agent-types.shell]\nprogram = 'shell'\ncommand = ['true']\n"
+    file.write_text(f"{project}{types}[signing]\n{email}")
+    wanted = [line for line in missing(*load(file, {})) if "sign" in line]
+    assert wanted[0].startswith("no key to sign commits: set signing.key-file or MERGEWRIGHT_")
+    file.with_name("key").write_text("the key\n")
+    file.write_text(f"{project}{types}[signing]\n{email}key-file = 'key'\n")
+    settings, secrets = load(file, {})
+    assert secrets.signing_key == "the key"
+    assert "the key" in secret_values(settings, secrets, {})
+    assert "the key" not in repr(secrets)

@@ -39,6 +39,7 @@ from runtimes.agents.shared.adapter import AgentAdapter
 from runtimes.agents.shell import Shell
 from runtimes.isolation import ISOLATIONS
 from runtimes.local_records import LocalRecords
+from runtimes.workspaces.signing import CommitSigner
 from runtimes.workspaces.worktree import Worktree
 from tests.world.fake_runtime import FakeRuntime
 from tests.world.session_paths import SessionPaths
@@ -117,7 +118,11 @@ class Site:
         self.id: str = scenario.session()
 
     def dispatcher(
-        self, github: Any = None, people: Any = None, redact: Redaction | None = None
+        self,
+        github: Any = None,
+        people: Any = None,
+        redact: Redaction | None = None,
+        signer: CommitSigner | None = None,
     ) -> ActionDispatcher:
         """A dispatcher over this site and a mocked GitHub."""
         store, clock = self.scenario.store, self.scenario.clock
@@ -130,6 +135,7 @@ class Site:
                 self.locations,
                 redact or Redaction(),
                 store.agents.add_paths,
+                signer,
             ),
             Merger(store.refreshes, github, self.locations, people, clock),
             *(clock, "https://bot/"),

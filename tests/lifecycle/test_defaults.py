@@ -349,6 +349,7 @@ CHOICES = {
     "protected_paths": of_push("protected", PROTECTED_PATHS, ("ci/**",)),
     "max_file_mb": of_push("max_file_mb", 25, 50),
     "commit_authors": of_push("commit_authors", (), ("*",)),
+    "sign_commits": of_push("sign", False, True),
     "nothing_to_show": Choice(
         NothingToShow.ASK,
         NothingToShow.DONE,

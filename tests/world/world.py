@@ -70,6 +70,8 @@ poll-seconds = {resync}
 lease-seconds = 2
 write-interval-seconds = 0.01
 action-retry-seconds = 0.1
+[signing]
+{signing}
 {notifiers}
 """
 
@@ -109,6 +111,7 @@ class World:
         self.app_id = ""
         self.project = ""  #: Further lines of the project's table in the configuration.
         self.installation = ""  #: The lines of the table `[installation]` in the configuration.
+        self.signing = ""  #: The lines of the table `[signing]` in the configuration.
         self.notifiers = ""  #: The tables of notifiers in the configuration.
 
     # -- the bot
@@ -148,6 +151,7 @@ class World:
                 app_id=self.app_id,
                 project=self.project,
                 installation=self.installation,
+                signing=self.signing,
                 notifiers=self.notifiers,
                 python=sys.executable,
                 scripted_agent=Path(__file__).with_name("scripted_agent.py"),

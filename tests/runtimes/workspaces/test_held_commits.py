@@ -47,6 +47,21 @@ def test_a_large_file_is_found_in_every_commit(
     assert large_files(mirror, mirror.take(worktree), 1) == []  # GitHub has it already.
 
 
+def test_who_signs_is_accepted_as_a_committer_and_not_as_an_author(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    email = "signer@example.com"
+    commit_as(git, worktree, "a", "--author", f"Signer <{email}>")
+    mine = mirror.take(worktree)
+    assert [one.email for one in foreign_commits(mirror, mine, is_ours, email)] == [email]
+    git(worktree.path, "config", "user.email", email)
+    git(worktree.path, "commit", "--quiet", "--amend", "--author", f"Agent <{EMAIL}>", "-m", "a")
+    committed = mirror.take(worktree)
+    assert foreign_commits(mirror, committed, is_ours, email) == []
+    assert [one.email for one in foreign_commits(mirror, committed, is_ours)] == [email]
+    assert removed_commits(mirror, committed, mine, mine, is_ours, email) == []
+
+
 @pytest.mark.parametrize("forged", [(), ("--author", "Ada <ada@example.com>")])
 def test_a_commit_in_the_name_of_another_person_is_found(
     worktree: Worktree,
