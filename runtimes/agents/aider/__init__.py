@@ -91,6 +91,8 @@ class Aider(adapter.AgentAdapter):
         native = adapter.conversation(files, resume if known else files.dir.name)
         restore = () if native == files.dir.name else ("--restore-chat-history",)
         script = _TWICE.format(first=shlex.join(("--message-file", str(files.prompt), *restore)))
+        if not prompt:
+            script = " ".join(('exec "$@"', *restore))
         argv = (
             *self._command,
             *_ALWAYS,

@@ -52,6 +52,8 @@ class _Turn(Struct):
 
 
 class ClaudeReader(Reader):
+    input_box = claude_screen.INPUT_BOX
+
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)

@@ -42,6 +42,8 @@ class _Request(Struct, frozen=True):
 
 
 class CodexReader(Reader):
+    input_box = codex_screen.INPUT_BOX
+
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)

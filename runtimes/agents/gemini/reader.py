@@ -34,6 +34,8 @@ _UNAUTHORISED = re.compile(r"\b40[13]\b|api.key|unauthenticated", re.IGNORECASE)
 
 
 class GeminiReader(Reader):
+    input_box = gemini_screen.INPUT_BOX
+
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)

@@ -98,12 +98,14 @@ class OpenCode(adapter.AgentAdapter):
         if not native:
             wrapped = adapter.with_prompt(files, argv, prompt, "--prompt=")
             return LaunchSpec(argv=wrapped, env=env, port=server.port)
+        argv += ["--session", native]
+        if not prompt:
+            return LaunchSpec(argv=tuple(argv), env=env, native_id=native, port=server.port)
         # A sandbox has the Python that runs this, without its environment.
         script = (str(Path(sys.executable).resolve()), "-I", "-S", first_message.__file__)
         given = (str(port.server_file(files)), native, str(files.prompt))
-        argv = [*script, *given, "--", *argv, "--session", native]
         return LaunchSpec(
-            argv=tuple(argv),
+            argv=(*script, *given, "--", *argv),
             env=env,
             native_id=native,
             port=server.port,

@@ -68,6 +68,7 @@ class OpenCodeReader(Reader):
         self._prompted: datetime | None = None
         self._last_message = ""  #: Id of the conversation's last message.
         self._tools: list[OpenCodePart] = []  #: Its tool calls that have not returned.
+        self._answers = False  #: Whether the port answered when it was asked last.
         self._ask_at = datetime.min.replace(tzinfo=UTC)  #: When to ask the port at the latest.
 
     def received(self, key: str) -> bool:
@@ -80,6 +81,11 @@ class OpenCodeReader(Reader):
         if agent.activity is not Activity.ACTIVE:
             return agent
         return self._ask_port(agent, now) if self._is_due(now) else self._unchanged(agent) or agent
+
+    def _is_up(self, screen: str, now: datetime) -> bool:
+        if self._is_due(now):
+            self._answers = port.get(self._files, _STATE) is not None
+        return self._answers
 
     def _update(self) -> None:
         fingerprint = opencode_files.fingerprint(self._database_files)

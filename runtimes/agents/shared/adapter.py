@@ -248,6 +248,8 @@ def with_prompt(
     the program's command line has the prompt, not those of the sandbox and the terminal around it.
     If the prompt is too long for an argument, the argument points to its file.
     """
+    if not prompt:
+        return tuple(argv)
     if len(prompt.encode()) > _ARGUMENT_BYTES:
         text = f"Read {files.prompt} from beginning to end and do what it says."
         return (*argv, f"{name}{text}")

@@ -1,5 +1,6 @@
 """The base of the agent readers, and the states that all of them report in the same way."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,9 +15,14 @@ from runtimes.agents.shared.files import TEXT, contains
 from runtimes.agents.shared.usage import UsageCounter
 from runtimes.base import Seen
 
+_LISTENS = "the agent waits for the first message"
+
 
 class Reader(ABC):
     """Reads one run's state from its files, incrementally: each `read` parses only what is new."""
+
+    #: As of the adapter.
+    input_box: re.Pattern[str] | None = None
 
     def __init__(self, files: RunFiles) -> None:
         self._files = files
@@ -27,6 +33,8 @@ class Reader(ABC):
         self._counter = UsageCounter()
         self._turn = Agent(run=files.run)  #: The state that the program's files show.
         self._last = self._turn  #: The state that was returned last, unless it was an exit.
+        #: Since when a program that was started without a message waits for one.
+        self._listens_since: datetime | None = None
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
         """Return the agent's activity with its evidence. An unreadable source changes nothing.
@@ -46,7 +54,17 @@ class Reader(ABC):
         if end := exited(seen, agent):
             return end
         self._last = self._judge(agent, seen, screen or "", now)
+        if self._last.activity is Activity.NONE and self._listens(screen or "", now):
+            since = self._listens_since = self._listens_since or now
+            self._last = in_state(self._last, Activity.READY, since, _LISTENS)
         return self._last
+
+    def _listens(self, screen: str, now: datetime) -> bool:
+        """Whether the program was started without a message and is ready for the first one."""
+        try:
+            return not self._files.prompt.stat().st_size and self._is_up(screen, now)
+        except FileNotFoundError:
+            return False
 
     def received(self, key: str) -> bool:
         """Whether a message containing this key has reached the agent."""
@@ -62,6 +80,11 @@ class Reader(ABC):
 
         Not called for a program that has ended.
         """
+
+    def _is_up(self, screen: str, now: datetime) -> bool:
+        """Whether a program of which nothing else is known takes messages."""
+        box = self.input_box
+        return box is not None and box.search(screen) is not None
 
     def _received_in(self) -> Iterable[Path]:
         """Return the files that contain the messages which the agent has received."""
