@@ -41,7 +41,7 @@ class CodexError(Struct, frozen=True):
     def word(self) -> str:
         """The kind of error, such as `usage_limit_exceeded`."""
         info = self.codex_error_info
-        return next(iter(info), "") if isinstance(info, dict) else str(info)
+        return next(iter(info), "") if isinstance(info, dict) else str(info or "")
 
     @property
     def code(self) -> object:
