@@ -21,7 +21,7 @@ from bot.demo.audit import left_over, merges, messages, problems, prompts
 from bot.demo.bot_process import BotProcess
 from bot.demo.github import GitHubServer
 from bot.demo.programs import MODELS, SCRIPTED, lacking
-from bot.demo.scene import PERSON, REVIEWER, Scene
+from bot.demo.scene import REVIEWER, Scene
 from bot.demo.stage import staged
 from bot.system.locations import Paths
 from runtimes import RUNTIMES
@@ -139,7 +139,7 @@ def play(
             summary.problems += prompts(stage.model)
         summary.merged = any(pull.merged for pull in scene.repo.pulls)
         if keep:
-            _keep_running(scene, bot, github)
+            _keep_running(scene, bot, github, asks=agent == "scripted")
             summary.problems.clear()
     summary.problems += [] if keep else left_over(bot, SESSION)
     summary.clean = not summary.problems
@@ -152,23 +152,18 @@ def play(
     return summary
 
 
-def _sign_in(bot: BotProcess) -> str:
-    """Return the link that opens the bot's page, where the person signs in with GitHub."""
-    return (
-        f'<a href="{bot.url}login/github" target="mergewright">'
-        f"Open Mergewright's page, signed in as {PERSON}</a>"
-    )
+def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: bool) -> None:
+    """Open more issues, print the addresses, and return when the person ends the demo.
 
-
-def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer) -> None:
-    """Open more issues, print the addresses, and return when the person ends the demo."""
+    If `asks`, the agent of the last issue asks a question.
+    """
     print("\nEverything keeps running until you press Ctrl-C.")
     print(f"  Issues, pull requests and Mergewright's page, signed in: {github.url}")
     program = Path(sys.executable).with_name("mergewright")  # It need not be on the PATH.
     print(f"  On the command line: {program} ls --config {bot.config}")
     print(f"Issues to try; add the label on their page, comment, and review as @{REVIEWER}:")
     for file in _TO_TRY:
-        issue = scene.open_issue(file, played=False)
+        issue = scene.open_issue(file, played=False, asks=asks and file == _TO_TRY[-1])
         print(f"  {issue.url}  {issue.title}")
     sys.stdout.flush()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -21,6 +21,11 @@ WORK_SECONDS = 0.2  # Long enough to be observed as active.
 _FILE = re.compile(r"add `(greeting[-\w]*\.txt)`")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
 _WORD = re.compile(r'the word "([a-z]+)"')
+#: What it asks if the issue says so; the example is no word, because the answer repeats it.
+ASKS = "Ask me which word to add"
+_QUESTION = 'Which word shall I add? Answer like this: the word "..."'
+#: The tokens and dollars that each commit is said to have cost.
+_TOKENS, _DOLLARS = 18_000, 0.11
 _PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
 
 
@@ -31,19 +36,44 @@ def main() -> None:
     note("prompt", prompt)
     # Leave a program in the background, as agents do: only the supervisor ends it.
     subprocess.Popen(["sleep", "86400"], start_new_session=True, stdin=subprocess.DEVNULL)
-    say("active reading the issue")
     asked = _FILE.search(prompt)
     greeting = Path(asked[1] if asked else "greeting.txt")
-    if not greeting.exists():
-        append(greeting, "Hello.\n", "Add the greeting")
-    say("ready I wrote a greeting and committed it.")
+    commits = 0
+    if not prompt.strip():
+        say("ready Which greeting shall I add?")
+    else:
+        say("active reading the issue")
+        if not greeting.exists():
+            append(greeting, "Hello.\n", "Add the greeting")
+        commits = 1
+        spend(commits)
+        if ASKS in prompt:
+            say(f"waiting {_QUESTION}")
+        else:
+            say("ready I wrote a greeting and committed it.")
+    proposed = False  # In a chat it asks before it writes, and leaves the commit to the person.
     for message in messages():
         note("message", message)
         mark = _MARK.search(message)
         say(f"received {mark[1] if mark else '?'}")
-        words = [word for word in _WORD.findall(message) if word not in greeting.read_text()]
+        if not prompt.strip() and (asked := _FILE.search(message)):
+            greeting, proposed = Path(asked[1]), True
+            say(f"waiting May I write {greeting}? (yes or no)")
+            continue
+        if proposed:
+            proposed = False
+            if "yes" in message.lower():
+                greeting.write_text("Hello.\n")
+                say(f"ready I wrote {greeting}.")
+            else:
+                say("ready I wrote nothing.")
+            continue
+        known = greeting.read_text() if greeting.exists() else ""
+        words = [word for word in _WORD.findall(message) if word not in known]
         if words:
             append(greeting, "".join(f"{word}\n" for word in words), f"Say {words[0]}")
+            commits += 1
+            spend(commits)
             say(f"ready I added {', '.join(words)} to the greeting.")
         elif git("status", "--porcelain"):
             commit(greeting, "Commit what was left")
@@ -98,6 +128,17 @@ def say(line: str) -> None:
     """Print a status line to the terminal."""
     sys.stdout.write(f"mergewright: {line}\r\n")
     sys.stdout.flush()
+
+
+def spend(commits: int) -> None:
+    """Report what this run has used so far, as an agent with a model does."""
+    used = {
+        "model": "scripted",
+        "input": commits * _TOKENS,
+        "output": commits * _TOKENS // 20,
+        "cost_usd": round(commits * _DOLLARS, 2),
+    }
+    say(f"usage {json.dumps(used)}")
 
 
 def note(kind: str, text: str) -> None:

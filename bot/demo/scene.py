@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import git
 
+from bot.demo.agent import ASKS
 from bot.demo.github import GitHubServer
 from bot.demo.github.app_keys import key_pair
 from bot.demo.github.issues import Issue
@@ -114,10 +115,17 @@ class Scene:
         self.bot, self.app_id = made.bot.login, str(made.id)
         self._credentials = {"MERGEWRIGHT_GITHUB_PRIVATE_KEY": keys.private}
 
-    def open_issue(self, file: str = "greeting.txt", *, played: bool = True) -> Issue:
-        """Have the person open an issue that asks for a file; if `played`, label it too."""
+    def open_issue(
+        self, file: str = "greeting.txt", *, played: bool = True, asks: bool = False
+    ) -> Issue:
+        """Have the person open an issue that asks for a file; if `played`, label it too.
+
+        If `asks`, the scripted agent is to ask the person a question.
+        """
         words = _word(), _word()
         body = _ISSUE.format(file=file) + self._spelled(file)
+        if asks:
+            body += f"- {ASKS}.\n"
         with self._lock:
             issue = self.repo.open_issue(f"Add {file}", body, by=PERSON)
             self.tasks[issue.number] = Task(
