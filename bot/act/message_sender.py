@@ -95,7 +95,11 @@ class MessageSender:
                 f"the message {mark} did not reach the agent; the agent's screen ends with:"
                 f" {_last_lines(runs.screen(run))}"
             )
-        values = values_of(session, message.prompt.values.get("base", ""))
+        handover = self.locations.host.records.handover(run)
+        values = {
+            **values_of(session, message.prompt.values.get("base", "")),
+            "summary": handover.summary_path if handover.writable else "",
+        }
         text = self.prompts.render(message.prompt, values, mark, session.project)
         receipt = _receipt(due.receipt, attempt, self.clock())
         # Before it is sent: after a crash it may have arrived, although nothing wants it any more.

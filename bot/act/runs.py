@@ -211,6 +211,8 @@ class AgentRuns:
 
         `held`: the steering files that were restored from the base branch; empty: none was.
         """
+        if not start.prompt.name:
+            return ""
         host, run = self.locations.host, self.locations.run_of(session, start.run)
         handover = host.records.handover(run)
         values = {

@@ -1,4 +1,4 @@
-"""Opens sessions for issues, prompts and adopted pull requests, and restores ended sessions.
+"""Opens sessions for issues, prompts, chats and adopted pull requests; restores ended sessions.
 
 People who request an agent without write access get a comment that says so, once for each issue.
 """
@@ -29,9 +29,9 @@ from config.settings import ProjectSettings
 from lifecycle.judge.commands import mode_fault
 from lifecycle.model import keys
 from lifecycle.model.actions import Action, Comment
-from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested
+from lifecycle.model.candidates import Candidate, Labelled, Reopened, Requested, Spawn
 from lifecycle.model.facts import Command, Issue
-from lifecycle.model.names import PERMISSION_MODES
+from lifecycle.model.names import CHAT_MODE, PERMISSION_MODES
 from lifecycle.model.status import Origin
 from lifecycle.react.notices import replies
 
@@ -73,7 +73,7 @@ class Opening:
                 self._restore(candidate, reopened, session)
 
     def open_prompt(self, command: NewCommand) -> None:
-        """Open a session for an authorized start command without an issue, or refuse. Idempotent.
+        """Open a session or chat for an authorized start command without an issue, or refuse it.
 
         Once the session is there, its command is settled and never comes here again.
         """
@@ -84,7 +84,7 @@ class Opening:
                 number=0,
                 trigger=requested_by(command),
                 allowed=True,
-                issue=_prompted(command.spawn.prompt if command.spawn else ""),
+                issue=_of_request(command.spawn),
             )
         )
 
@@ -207,15 +207,15 @@ class Opening:
             agent_name=chosen.agent,
             priority=candidate.priority,
             native_id=requested.resume if requested else "",
-            permission_mode=requested.permission_mode if requested else "",
+            permission_mode=self._mode(candidate, requested, agent),
             budget_usd=spawn.budget_usd if spawn else 0.0,
             metadata=spawn.metadata if spawn else {},
         )
         hand_on([new.id])
         opened = self.store.sessions.create(new, requested.key if requested else "")
         if opened:
-            where = f"{project.repository}#{candidate.number}" if candidate.number else "a prompt"
-            log.info("%s: opened for %s", new.id, where)
+            where = f"{project.repository}#{candidate.number}"
+            log.info("%s: opened for %s", new.id, where if candidate.number else f"a {new.origin}")
             if candidate.adopted:
                 pull = RefreshRequest(
                     repository=candidate.repository, subject=f"pull:{candidate.number}"
@@ -223,6 +223,17 @@ class Opening:
                 self.store.refreshes.request([pull], self.clock())
             self.crash_point(CrashPoint.OBSERVED, new.id)
         return opened
+
+    def _mode(self, candidate: Candidate, requested: Requested | None, agent: str) -> str:
+        """Return the session's permission mode; empty: that of its agent type.
+
+        The agent of a chat asks the person before it uses tools, if it can.
+        """
+        mode = requested.permission_mode if requested else ""
+        if mode or requested is None or requested.spawn is None or not requested.spawn.chat:
+            return mode
+        allowed = self.modes_of(candidate.project).get(agent, PERMISSION_MODES)
+        return CHAT_MODE if CHAT_MODE in allowed else ""
 
 
 def _edited(candidate: Candidate, then: str) -> str:
@@ -234,15 +245,25 @@ def _edited(candidate: Candidate, then: str) -> str:
 def _origin(candidate: Candidate, issue: Issue) -> Origin:
     if candidate.adopted:
         return Origin.PULL
+    trigger = candidate.trigger
+    if isinstance(trigger, Requested) and trigger.spawn is not None and trigger.spawn.chat:
+        return Origin.CHAT
     return Origin.ISSUE if issue.number else Origin.PROMPT
 
 
-def _prompted(prompt: str) -> Issue:
-    """Return a prompt in place of an issue: the first line is its title, the rest its body."""
-    first, _, rest = prompt.strip().partition("\n")
-    if len(first) <= _MOST_OF_TITLE:
-        return Issue(number=0, title=first.strip(), body=rest.strip())
-    return Issue(number=0, title=f"{first[:_MOST_OF_TITLE].rstrip()}…", body=prompt.strip())
+def _of_request(spawn: Spawn | None) -> Issue:
+    """Return the prompt of a request in place of an issue.
+
+    The first line is the title, the rest the body. The body of a chat is the whole first message.
+    """
+    prompt = spawn.prompt.strip() if spawn else ""
+    first, _, rest = prompt.partition("\n")
+    title = first.strip()
+    if len(title) > _MOST_OF_TITLE:
+        title, rest = f"{title[:_MOST_OF_TITLE].rstrip()}…", prompt
+    if spawn and spawn.chat:
+        return Issue(number=0, title=title or "Chat", body=prompt)
+    return Issue(number=0, title=title, body=rest.strip())
 
 
 def branch_name(pattern: str, number: str, title: str) -> str:

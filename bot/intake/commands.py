@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.text.markdown import Address, addresses
-from lifecycle.model.names import MODE, NAME, PERMISSION_MODES
+from lifecycle.model.names import MAKES_PULL, MODE, NAME, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
 #: A longer word of a comment is not quoted in a reply, nor compared with commands.
@@ -27,7 +27,7 @@ _MARKS = ".,;:!"
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}", re.ASCII)
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
 #: As `bot.store` makes them.
-_SESSION = re.compile(r"[a-z0-9][a-z0-9-]*-(?:p[0-9]{1,9}|[0-9]{1,10}[a-z]{0,2})")
+_SESSION = re.compile(r"[a-z0-9][a-z0-9-]*-(?:[cp][0-9]{1,9}|[0-9]{1,10}[a-z]{0,2})")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MODE = f"[{MODE}MODE]"  #: The optional mode, as the usage of a command shows it.
 _MERGE_METHODS = [method.value for method in MergeMethod]
@@ -165,6 +165,12 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             _merge_method,
         ),
         CommandSyntax("pause", "", "stop the agent's program and keep its conversation"),
+        CommandSyntax(
+            MAKES_PULL,
+            "",
+            "make the work of a chat a pull request: the agent commits it, and it goes through "
+            "checks and review",
+        ),
         CommandSyntax(
             "restart",
             _MODE,

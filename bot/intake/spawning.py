@@ -30,7 +30,7 @@ class SessionExists(Exception):
 
 
 class SpawnRequest(Struct, frozen=True, kw_only=True):
-    """What a person asks for. It has either an issue or a prompt."""
+    """The session a person asks for: on an issue, on a prompt, or a chat (prompt optional)."""
 
     project: str
     repository: str  #: Of the project.
@@ -42,6 +42,7 @@ class SpawnRequest(Struct, frozen=True, kw_only=True):
     budget_usd: float = 0.0
     metadata: Mapping[str, str] = {}
     another: bool = False  #: Whether the issue may have a session already.
+    chat: bool = False  #: Whether it is a chat; `prompt` is then the first message.
 
 
 def request_session(
@@ -85,7 +86,9 @@ def _argument(wanted: SpawnRequest) -> str:
 
 def _spawn(wanted: SpawnRequest) -> Spawn:
     prompt = wanted.prompt.strip()
-    if bool(wanted.issue) == bool(prompt):
+    if wanted.chat and wanted.issue:
+        raise InvalidArgument("a chat has no issue: name the issue in its first message")
+    if not wanted.chat and bool(wanted.issue) == bool(prompt):
         raise InvalidArgument("a session needs either an issue or a prompt")
     if len(prompt) > MOST_OF_PROMPT:
         raise InvalidArgument(f"a prompt has at most {MOST_OF_PROMPT:,} characters")
@@ -108,6 +111,7 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
         branch=wanted.branch,
         budget_usd=wanted.budget_usd,
         metadata={name: value for name, value in wanted.metadata.items() if value},
+        chat=wanted.chat,
     )
 
 

@@ -24,7 +24,7 @@ class StatusGroup(Struct, frozen=True):
 
 #: The groups of the board. Sessions that wait for a person are in the first, whatever their status.
 GROUPS: Final = (
-    StatusGroup("people", "Needs attention", (Status.NEEDS_INPUT, Status.STUCK, Status.PAUSED), 20),
+    StatusGroup("people", "Needs attention", (Status.NEEDS_INPUT, Status.STUCK), 20),
     StatusGroup(
         "review",
         "In review",
@@ -32,7 +32,8 @@ GROUPS: Final = (
         10,
     ),
     StatusGroup("repair", "Repairing", (Status.CI_FAILED, Status.CHANGES_REQUESTED), 10),
-    StatusGroup("work", "Working", (Status.WORKING, Status.SPAWNING), 10),
+    # Only a chat in which nobody writes is paused and waits for no person.
+    StatusGroup("work", "Working", (Status.WORKING, Status.SPAWNING, Status.PAUSED), 10),
     StatusGroup("queued", "Queued", (Status.QUEUED,), 5),
     StatusGroup(
         "over",

@@ -35,6 +35,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     Reason.CHECKS_MISSING: ("merge", ""),
     Reason.BUDGET_EXHAUSTED: ("budget", "+5"),
     Reason.PAUSED_BY_PERSON: ("resume", ""),
+    Reason.CHAT_PAUSED: ("resume", ""),
     Reason.PERSON_PUSHED: ("resume", ""),
     Reason.MANUALLY_KILLED: ("start", ""),
     Reason.TIMEOUT: ("start", ""),
@@ -58,8 +59,10 @@ _BY_MESSAGE: Final[Mapping[str, str]] = {
 
 
 def next_action(session: Session) -> NextAction:
-    """Return what a person can do next; an empty label: there is nothing to click."""
+    """Return what a person can do next. If its label is empty, there is nothing to click."""
     status, reason = Status(session.status), session.reason
+    if reason == Reason.IN_CHAT:
+        return NextAction(text=say.IN_CHAT, label=say.TALK, url=f"/sessions/{session.id}/terminal")
     if not waits_for_person(session) and status in say.BY_ITSELF:
         text = say.BY_ITSELF[status]
         review = status is Status.REVIEW_PENDING

@@ -10,7 +10,9 @@ from bot.show.session_summary import SessionSummary, summarize
 from bot.store import QueuedSession, Session
 from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.facts import Facts, Frozen
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.model.policy import Policy
+from lifecycle.model.status import Origin
 
 
 class SessionHead(Struct, frozen=True, kw_only=True):
@@ -18,8 +20,9 @@ class SessionHead(Struct, frozen=True, kw_only=True):
 
     row: SessionSummary
     next: NextAction
-    checklist: tuple[ChecklistItem, ...]
+    checklist: tuple[ChecklistItem, ...]  #: Empty for a chat.
     frozen: Frozen | None  #: The freeze that applies to the session.
+    chat: bool  #: Whether it is a chat that nobody has made a pull request.
     failed: bool  #: Whether the bot has given up any of its actions.
 
 
@@ -27,10 +30,17 @@ def session_head(
     session: Session, facts: Facts, policy: Policy, now: datetime, queued: QueuedSession | None
 ) -> SessionHead:
     """Return the top part of a session's page."""
+    chat = _is_chat(facts)
     return SessionHead(
         row=summarize(session, queued),
         next=next_action(session),
-        checklist=checklist(session, merge_awaits(facts, policy, now)),
+        checklist=() if chat else checklist(session, merge_awaits(facts, policy, now)),
         frozen=frozen_by(facts),
+        chat=chat,
         failed=bool(facts.failures),
     )
+
+
+def _is_chat(facts: Facts) -> bool:
+    made = any(command.kind == MAKES_PULL for command in facts.commands)
+    return facts.origin is Origin.CHAT and not facts.pulls and not made

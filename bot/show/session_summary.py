@@ -65,7 +65,9 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     project: str
     repository: str
     title: str
-    origin: Annotated[str, Meta(description="What it was opened for: `issue`, `prompt` or `pull`.")]
+    origin: Annotated[
+        str, Meta(description="What it was opened for: `issue`, `prompt`, `pull` or `chat`.")
+    ]
     issue: Annotated[int, Meta(description="Its number; 0: the session has no issue.")]
     issue_url: str
     pulls: tuple[PullSummary, ...]

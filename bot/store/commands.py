@@ -92,15 +92,17 @@ class CommandsTable(StoreTable):
         """Add a start command for a session of its own, and choose the session's id.
 
         The id is `widgets-12`, `widgets-12b` and so on for an issue, `widgets-p1` and so on without
-        one. Returns the command as it is stored; of a known key, the one of before.
+        one, `widgets-c1` and so on for a chat. Returns the command as it is stored; of a known key,
+        the one of before.
         """
 
         def work(connection: sqlite3.Connection) -> NewCommand:
             known = connection.execute(ONE, (command.key,)).fetchone()
             if known is not None:
                 return _command(known)
-            session = _next_id(connection, project, command.number)
-            spawn = replace(command.spawn or Spawn(session=""), session=session)
+            spawn = command.spawn or Spawn(session="")
+            session = _next_id(connection, project, command.number, "c" if spawn.chat else "p")
+            spawn = replace(spawn, session=session)
             connection.execute(_ADD, columns(replace(command, spawn=spawn)))
             return _command(connection.execute(ONE, (command.key,)).fetchone())
 
@@ -216,9 +218,12 @@ class OutsidersTable(StoreTable):
         self._db.write(work)
 
 
-def _next_id(connection: sqlite3.Connection, project: str, number: int) -> str:
-    """Inside a transaction: the first free id for another session of an issue; 0: of none."""
-    begins = f"{project}-{number}" if number else f"{project}-p"
+def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: str) -> str:
+    """Inside a transaction: the first free id for another session of an issue; 0: of none.
+
+    `kind` is the letter before the number of a session without an issue.
+    """
+    begins = f"{project}-{number or kind}"
     among = {"first": begins, "last": f"{begins}zz"}
     ends = {str(row["id"]).removeprefix(begins) for row in connection.execute(NAMED, among)}
     if not number:  # The number of a deleted session is not used again.

@@ -74,5 +74,7 @@ def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str
     if kind == "created" and not values["issue"]:
         if values.get("origin") == Origin.PULL:
             return "Pull request given to the agent {agent}: {title}".format_map(values)
+        if values.get("origin") == Origin.CHAT:
+            return "Chat with the agent {agent} opened: {title}".format_map(values)
         return "Prompt given to the agent {agent}: {title}".format_map(values)
     return _EVENTS[kind].format_map(values).rstrip(": ")

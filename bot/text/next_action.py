@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.model.status import Status
 
 
@@ -26,6 +27,11 @@ BUTTONS: Final[Mapping[str, ButtonWords]] = {
         "This merges the pull request as soon as nothing blocks it, which cannot be undone.",
     ),
     "pause": ButtonWords("Pause"),
+    MAKES_PULL: ButtonWords(
+        "Make a pull request",
+        "The agent is asked to commit its work, which is then pushed to GitHub, where others can"
+        " read it. It cannot become a chat again.",
+    ),
     "restart": ButtonWords(
         "Restart",
         "This ends the agent's program, and what it is doing is lost; commits and files stay.",
@@ -43,8 +49,11 @@ BUTTONS: Final[Mapping[str, ButtonWords]] = {
 }
 ANSWER: Final = "Answer the question"
 MESSAGE: Final = "Write to the agent"
+TALK: Final = "Open the terminal"
 LOOK: Final = "Look at the terminal"
 
+#: The next step of a chat whose agent waits for no answer.
+IN_CHAT: Final = "Nothing to do: write to the agent in its terminal or here."
 #: The next step of a session that waits for no person, by its status.
 BY_ITSELF: Final[Mapping[str, str]] = {
     Status.QUEUED: "Nothing to do: it starts by itself.",

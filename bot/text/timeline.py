@@ -93,9 +93,11 @@ _CHECK: Final = re.compile(rf"(.+) ({'|'.join(CheckState)})", re.DOTALL)
 _MESSAGES: Final[Mapping[str, str]] = {
     "address_review": "The agent was notified of the review",
     "answer": "The answer was given to the agent",
+    "chat_message": "The message was given to the agent",
     "fix_ci": "The agent was notified of the failed checks",
     "merge_branch": "The agent was asked to merge what others pushed",
     "move_commits": "The agent was asked to move its commits to the session's branch",
+    "pull_request": "The agent was asked to finish its work as a pull request",
     "resolve_conflict": "The agent was asked to resolve the conflict",
     "review": "The agent was asked to review the pull request",
     "reword": "The agent was asked to reword a commit message",
@@ -173,6 +175,8 @@ def created_line(issue: int, origin: str, actor: str) -> Line:
     """
     if not issue:
         by = f" by {person(actor)}" if actor else ""
+        if origin == Origin.CHAT:
+            return Line(f"A chat was opened{by}", "busy")
         what = "this pull request" if origin == Origin.PULL else "a prompt"
         return Line(f"A session was opened for {what}{by}", "busy")
     who = f" for @{actor}" if actor else ""

@@ -18,9 +18,9 @@ from lifecycle.judge.reasons import advice_on
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
-from lifecycle.model.names import MODE, PERMISSION_MODES, agent_names, agent_of, mode_of
+from lifecycle.model.names import MAKES_PULL, MODE, PERMISSION_MODES, agent_names, agent_of, mode_of
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
-from lifecycle.model.status import HELD, TERMINAL, Merge, PullState, Status
+from lifecycle.model.status import HELD, TERMINAL, Merge, Origin, PullState, Status
 from lifecycle.read.budgets import raised, spending_line
 from lifecycle.read.merging import barred
 from lifecycle.read.restores import RESTORABLE, RESTORES, names
@@ -101,6 +101,14 @@ def _not_to_hand_over(judged: Judged, command: Command) -> str:
     if agent_of(command.text) in agent_names(facts.agent_name, facts.agent_type):
         return "That agent already has the session."
     return _no_such_agent(judged, command)
+
+
+def _no_chat(judged: Judged, _command: Command) -> str:
+    facts = judged.view.facts
+    if facts.origin is not Origin.CHAT:
+        return "It is no chat: the bot opens its pull request when the agent has committed."
+    made = judged.view.command(MAKES_PULL)
+    return "" if made is None else "Its pull request was requested already."
 
 
 def _not_to_review(judged: Judged, command: Command) -> str:
@@ -194,6 +202,11 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         otherwise="A session is already working on this pull request (`{status}`): {because}.",
         over="Its session has ended: {because}. Write `/mergewright start` to continue it.",
     ),
+    MAKES_PULL: CommandRule(
+        "The agent is asked to commit its work at the end of its turn; then the commits are pushed "
+        "and the pull request is opened.",
+        fault=_no_chat,
+    ),
     "stop": CommandRule("", otherwise="The session has already ended: {because}."),
     "pause": CommandRule(
         "Paused: the program is stopped; the conversation and the work are kept. "
@@ -243,7 +256,9 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 
 
 #: Commands that need no text, so that it is known before they are given whether they are refused.
-_WITHOUT_TEXT: Final = frozenset({"pause", "resume", "restart", "retry", "cancel", "update"})
+_WITHOUT_TEXT: Final = frozenset(
+    {"pause", "resume", "restart", "retry", "cancel", "update", MAKES_PULL}
+)
 
 
 def offered(judged: Judged) -> tuple[str, ...]:

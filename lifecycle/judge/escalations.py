@@ -29,7 +29,8 @@ def question(view: SessionView) -> Finding | None:
     if view.last_availability is not _WAITING:
         return None
     agent = view.facts.agent
-    key = keys.question(agent.since, agent.run)
+    # In a chat the question is for the person who talks to the agent, so nobody is notified.
+    key = None if view.is_chat else keys.question(agent.since, agent.run)
     asked = agent.question or "something at its terminal"
     return Finding(key, Reason.AGENT_QUESTION, f"the agent asks: {asked}")
 
@@ -255,7 +256,7 @@ def workspace_unreadable(view: SessionView) -> Finding | Recheck | None:
 def nothing_to_show(view: SessionView) -> Finding | Recheck | None:
     """The agent finished and changed nothing."""
     work, agent = view.facts.work, view.facts.agent
-    if view.facts.pulls or not work.head or work.head != work.base or work.dirty:
+    if view.is_chat or view.facts.pulls or not work.head or work.head != work.base or work.dirty:
         return None
     if work.off_branch is not None or work.unreadable:
         return None
@@ -300,12 +301,17 @@ ESCALATIONS: Final[tuple[Row, ...]] = (
 #: The rows that may find something even if `SessionView.may_have_findings` is False.
 UNTROUBLED: Final = tuple(row for row in ESCALATIONS if row in (question, nothing_to_show))
 
+#: The rows that may find something in a chat, whose work is not pushed.
+IN_CHAT: Final = tuple(row for row in ESCALATIONS if row in (question, message_lost))
+
 
 def escalation(view: SessionView) -> Found:
     """Return the most important escalation of all open pull requests, and when time may change it.
 
     Each is None if there is none: no escalation, or no such time.
     """
+    if view.is_chat:
+        return first(IN_CHAT, view)
     if not view.several:
         if view.may_have_findings():
             return first(ESCALATIONS, view)

@@ -35,6 +35,7 @@ _SETTLING = frozenset({Ci.FAILING, Ci.HELD, Ci.UNSETTLED})
 _HANDED_OVER = Finding(None, Reason.PERSON_PUSHED, "")
 _BLOCKED_BRIEFLY = Finding(None, Reason.AGENT_BLOCKED, "")
 _ON_PULL = Finding(None, Reason.PULL_REQUEST, "")
+_IN_CHAT = Finding(None, Reason.IN_CHAT, "")
 
 
 #: The signals of a view, the finding that explains them, and when time alone may change either;
@@ -76,11 +77,13 @@ def read(view: SessionView) -> Reading:
         evidence = _HANDED_OVER if view.handed_to_human else _ON_PULL
     elif view.last_availability is Availability.BLOCKED:
         evidence = _BLOCKED_BRIEFLY
+    elif view.is_chat:
+        evidence = _IN_CHAT
     signals = of_pull(view, stage, view.availability, attention, _output(view))
     if signals.ci in _SETTLING or view.several:
         for one in view.several or (view,):
             recheck_at = earliest(recheck_at, _ci(one, one.pull)[1] if one.pull else None)
-    if finding is None and (view.at_rest or lacks_slot(view)):
+    if finding is None and not view.is_chat and (view.at_rest or lacks_slot(view)):
         late = overdue(view, signals)
         if type(late) is Recheck:
             recheck_at = earliest(recheck_at, late.at)
@@ -138,6 +141,8 @@ def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime |
 
 def _output(view: SessionView) -> Output:
     """Return the state of the agent's work compared with the pushed commits."""
+    if view.is_chat:
+        return Output.PRIVATE
     if view.facts.work.off_branch is not None:
         return Output.OFF_BRANCH
     if view.has_remote_commits or (

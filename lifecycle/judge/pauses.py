@@ -96,6 +96,28 @@ def by_usage_limit(view: SessionView) -> Finding | None:
     return Finding(key, Reason.USAGE_LIMIT, why, until)
 
 
+def by_chat(view: SessionView) -> Finding | Recheck | None:
+    """Nobody has written in a chat for too long, or its program has ended; a person resumes it."""
+    if not view.is_chat or view.instructed_at is None:
+        return None
+    agent, parked = view.facts.agent, view.facts.run in view.history.ended
+    if view.availability in _OVER and (agent.exit is not None or not parked):
+        if agent.exit is not None and view.commanded_since(agent.exit.at, *RESUMING):
+            return None
+        return Finding(None, Reason.CHAT_PAUSED, agent.evidence or "the agent's program has ended")
+    if view.availability in _AT_WORK or not view.policy.chat_idle_seconds:
+        return None
+    commands = [one.at for one in view.facts.commands if one.kind in RESUMING]
+    times = [view.instructed_at, agent.since, agent.seen, *commands]
+    if wait := view.wait(max(filter(None, times)), view.policy.chat_idle_seconds):
+        return wait
+    return Finding(None, Reason.CHAT_PAUSED, _QUIET)
+
+
+_QUIET: Final = "nobody has written in this chat for a while, so its program was stopped"
+_OVER: Final = (Availability.EXITED, Availability.CRASHED)
+#: The availabilities in which the program of a chat is not stopped for nobody's writing.
+_AT_WORK: Final = (Availability.ACTIVE, Availability.UNKNOWN, Availability.INTERRUPTED)
 _LIMITED: Final = (Availability.BLOCKED, Availability.INTERRUPTED)
 PAUSES: Final[tuple[Row, ...]] = (
     by_removal,
@@ -104,6 +126,7 @@ PAUSES: Final[tuple[Row, ...]] = (
     by_disk,
     by_budget,
     by_usage_limit,
+    by_chat,
 )
 
 
@@ -113,7 +136,7 @@ def pause(view: SessionView) -> Found:
     Each is None if there is none. The functions are called only if the facts permit a finding.
     """
     facts = view.facts
-    may_rest = facts.removed or facts.archived or facts.work.disk
+    may_rest = facts.removed or facts.archived or facts.work.disk or view.is_chat
     if may_rest or facts.commands or facts.agent.limit_until or view.budgets is not UNREACHED:
         return first(PAUSES, view)
     return None, None

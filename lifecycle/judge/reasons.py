@@ -176,6 +176,11 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "again if all work in it can be preserved.",
         again="restart",
     ),
+    Reason.CHAT_PAUSED: Advice(
+        "Write `/mergewright resume` or a message to continue the conversation, "
+        "`/mergewright pull-request` to make its work a pull request, or stop it.",
+        _INFO,
+    ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
     Reason.PERSON_PUSHED: Advice(
         "Write `/mergewright resume`, or tell the agent what to do next.", _INFO
@@ -193,6 +198,8 @@ _ACTS: Final = (Priority.URGENT, Priority.ACTION)
 
 def needs_person(status: Status, reason: str) -> bool:
     """Whether a session waits until a person acts, by its status or by the advice on its reason."""
+    if reason == Reason.CHAT_PAUSED:
+        return False  # It rests until the person has something to say.
     if status in _CALLS or status in TERMINAL:
         return status in _CALLS
     advice = ADVICE.get(reason)

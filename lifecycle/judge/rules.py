@@ -71,7 +71,11 @@ RULES: Final = (
         "the issue was completed elsewhere, or nothing had to be changed",
     ),
     # It is paused, or not started yet.
-    Rule(Status.PAUSED, one_of(Stage.PAUSED), "paused by a person, a budget or a usage limit"),
+    Rule(
+        Status.PAUSED,
+        one_of(Stage.PAUSED),
+        "paused by a person, a budget or a usage limit, or a chat in which nobody writes",
+    ),
     Rule(Status.QUEUED, one_of(Stage.QUEUED), "waits for a free slot, another issue or a budget"),
     Rule(
         Status.SPAWNING,

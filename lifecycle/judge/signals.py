@@ -55,6 +55,7 @@ class Output(StrEnum):
     PUSHED = "pushed"
     DIRTY = "dirty"  #: All commits are pushed, and something is not committed.
     OFF_BRANCH = "off_branch"  #: The agent's commits are not on the session's branch.
+    PRIVATE = "private"  #: The work of a chat, which is not pushed.
     FOREIGN = "foreign"  #: GitHub's branch has commits of others that the workspace lacks.
 
 

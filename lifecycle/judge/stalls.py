@@ -12,6 +12,7 @@ from lifecycle.read.availability import Availability, is_alive
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _BLOCKED, _UNKNOWN = Availability.BLOCKED, Availability.UNKNOWN
+_NONE: Final = Availability.NONE
 _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 
 
@@ -65,6 +66,8 @@ def no_progress(view: SessionView) -> Finding | Recheck | None:
     """The program seems alive, but the agent has shown no activity for too long."""
     if view.last_availability not in _UNSEEN:
         return None
+    if view.is_chat and view.last_availability is _NONE:
+        return None  # Before the first message there may be nothing to see.
     (at, until), agent = _last_sign(view), view.facts.agent
     if wait := view.wait(at, view.policy.stuck_seconds):
         return Recheck(min(filter(None, (wait.at, until))))

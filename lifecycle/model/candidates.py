@@ -33,6 +33,7 @@ class Spawn(Struct, frozen=True, kw_only=True):
     branch: str = ""  #: Empty: by the project's pattern.
     budget_usd: float = 0.0  #: 0: the project's.
     metadata: Mapping[str, str] = {}
+    chat: bool = False  #: Whether it is a chat; `prompt` is the first message, or empty.
 
 
 class Adopted(Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     """The issue a session works on; title and body as they were at the trigger.
 
     Of a session that has none, title and body are those of its prompt or of the pull request that
-    it adopted, and all else is the default.
+    it adopted, and all else is the default. The body of a chat is the person's first message.
     """
 
     number: int  #: 0: there is no issue.

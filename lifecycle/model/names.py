@@ -10,6 +10,10 @@ SHOWS_STATUS = f"{NAME}/"
 
 #: The modes that say what happens when agents need a permission, the least strict first.
 PERMISSION_MODES = ("auto", "confirm", "reject")
+#: The command that makes a chat a pull request.
+MAKES_PULL = "pull-request"
+#: The permission mode of a chat, where its agent may run with it and the person chose none.
+CHAT_MODE = "confirm"
 #: The prefix of the permission mode with which the argument of a command may end.
 MODE = "permission-mode="
 

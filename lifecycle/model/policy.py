@@ -123,6 +123,8 @@ class Policy(
     recent_activity_seconds: float = 60.0  #: Maximum age of evidence of recent activity.
     spawn_seconds: float = 600.0  #: Time limit of a start.
     park_seconds: float = 900.0  #: Time waiting for people until the program is stopped.
+    #: Time without a message in a chat until its program is stopped; 0: never.
+    chat_idle_seconds: float = 3600.0
     nothing_to_show: NothingToShow = NothingToShow.ASK
     session_usd: float = 5.0  #: Since the last restore; budgets of 0 have no limit.
     session_hours: float = 2.0  #: Active hours since the last restore.

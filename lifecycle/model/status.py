@@ -41,6 +41,7 @@ class Origin(StrEnum):
     ISSUE = "issue"
     PROMPT = "prompt"  #: A free text, at the command line, on the page or in the API.
     PULL = "pull"  #: A person's pull request, by the command `adopt`.
+    CHAT = "chat"  #: A conversation with a person, who may make it a pull request.
 
 
 class Activity(StrEnum):
@@ -172,6 +173,8 @@ class Reason(StrEnum):
     AWAITS_MANUAL_MERGE = "awaits_manual_merge"  #: Mergeable, and only people may merge.
     MERGE_BARRED = "merge_barred"  #: Mergeable, and a rule lets only others push to the base.
     AGENT_AT_WORK = "agent_at_work"
+    IN_CHAT = "in_chat"  #: A chat: the agent works or waits for the person's next message.
+    CHAT_PAUSED = "chat_paused"  #: A chat in which nobody writes, or whose program has ended.
     NO_SLOT = "no_slot"
     STARTING = "starting"
     RELEASING = "releasing"

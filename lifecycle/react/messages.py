@@ -9,6 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Remark, Thread
 from lifecycle.model.key import Key, StartCause
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
@@ -21,6 +22,12 @@ ADDRESS_REVIEW: Final = "address_review"
 START: Final = "start"
 #: The same for a session that continues a person's pull request.
 ADOPT: Final = "adopt"
+#: The first message of a person in a chat.
+CHAT: Final = "chat"
+#: A person's message in a chat that was not written in the terminal.
+CHAT_MESSAGE: Final = "chat_message"
+#: The request to finish the work of a chat as a pull request.
+PULL_REQUEST: Final = "pull_request"
 #: The recorded result of an answer that fits no choice, or was written before the question.
 REFUSED: Final = "refused"
 _NO_ANSWER: Final = (
@@ -90,8 +97,13 @@ def forward(judged: Judged) -> Wanted:
                 yield from message(judged, cause, review_prompt(view))
             continue
         values = {"actor": command.actor, "text": command.text}
+        if command.kind == MAKES_PULL:
+            if not asked:
+                yield from message(judged, cause, do.Prompt(name=PULL_REQUEST, values=values))
+            continue
         if not asked:
-            yield from message(judged, cause, do.Prompt(name="tell", values=values))
+            name = CHAT_MESSAGE if view.is_chat else "tell"
+            yield from message(judged, cause, do.Prompt(name=name, values=values))
         elif command.kind == ANSWER or agent.since is None or command.at >= agent.since:
             # Other messages from before the question wait until it is answered.
             values |= {"question": agent.question, "at": command.at.isoformat()}

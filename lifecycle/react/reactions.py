@@ -99,7 +99,11 @@ REACTIONS: Final = (
     Reaction(UNDER_WAY, runs.restart, one_of(Availability.CRASHED)),
     Reaction(UNDER_WAY, messages.forward, takes_messages, people=True),
     Reaction(UNDER_WAY, messages.refuse, people=True),
-    Reaction(UNDER_WAY, runs.resume, one_of(Availability.EXITED, Availability.INTERRUPTED)),
+    Reaction(
+        UNDER_WAY,
+        runs.resume,
+        one_of(Availability.EXITED, Availability.INTERRUPTED, Availability.WAITING),
+    ),
     Reaction(UNDER_WAY, pull_requests.adopt, off_branch),
     Reaction(UNDER_WAY, messages.move_commits, off_branch),
     Reaction(UNDER_WAY, pull_requests.publish, can_publish),

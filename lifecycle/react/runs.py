@@ -9,12 +9,20 @@ from lifecycle.model.key import KeyKind, ParkCause, StartCause
 from lifecycle.model.names import agent_of
 from lifecycle.model.policy import delay
 from lifecycle.model.status import Origin
-from lifecycle.react.messages import ADOPT, START, discussion, review_prompt, waiting
+from lifecycle.react.messages import ADOPT, CHAT, START, discussion, review_prompt, waiting
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
+from lifecycle.read.session_view import SessionView
 
 _DAY_SECONDS: Final = 86_400.0
 _AT_REST: Final = ParkCause.AT_REST
+_RESTS: Final = frozenset({Availability.IDLE, Availability.WAITING, Availability.EXITED})
+#: In a chat nothing but a turn is interrupted: only the person continues it.
+_RESTS_IN_CHAT: Final = _RESTS | {
+    Availability.NONE,
+    Availability.BLOCKED,
+    Availability.CRASHED,
+}
 
 
 def start(judged: Judged) -> Wanted:
@@ -56,12 +64,20 @@ def hand_over(judged: Judged) -> Wanted:
 
 
 def resume(judged: Judged) -> Wanted:
-    """Start a run to continue one that was stopped during a turn, or on the command `resume`."""
+    """After a stop during a turn, or on the command `resume`, start a run that continues.
+
+    A chat that is not paused is continued, too.
+    """
     view, end = judged.view, judged.view.facts.agent.exit
+    availability = judged.signals.availability
+    if view.is_chat:
+        # Its program runs unless it is paused; the question of a program that is gone is void.
+        if view.parked or availability is not Availability.WAITING:
+            yield _start(judged, StartCause.RESUME)
+        return
     over = view.history.ended.get(view.facts.run) or (end.at if end else view.now)
-    if judged.signals.availability is Availability.INTERRUPTED or view.commanded_since(
-        over, "resume"
-    ):
+    asked = availability is Availability.EXITED and view.commanded_since(over, "resume")
+    if asked or availability is Availability.INTERRUPTED:
         yield _start(judged, StartCause.RESUME)
 
 
@@ -73,8 +89,7 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1
-    begins = ADOPT if view.facts.origin is Origin.PULL else START
-    prompt = do.Prompt(name=begins if run == 1 else "take_over" if command else "resume")
+    prompt = _beginning(view, run, takes_over=command is not None)
     reviews = command is not None and command.kind == "review"
     first = cause is StartCause.FIRST
     covers = [keys.forward(command.key).of_run(run)] if command and reviews else []
@@ -92,21 +107,31 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
     )
 
 
+def _beginning(view: SessionView, run: int, *, takes_over: bool) -> do.Prompt:
+    """Return the prompt that begins a run, unless it starts for a message.
+
+    In a chat, the first run gets the person's first message, if there is one; all other runs get
+    none.
+    """
+    if view.is_chat:
+        said = run == 1 and view.facts.issue.body
+        return do.Prompt(name=CHAT if said else "")
+    if run == 1:
+        return do.Prompt(name=ADOPT if view.facts.origin is Origin.PULL else START)
+    return do.Prompt(name="take_over" if takes_over else "resume")
+
+
 def pause(judged: Judged) -> Wanted:
     """Stop the program of a paused session to free its slot; its conversation is kept."""
     if judged.view.instructed_at is not None:
-        at_rest = judged.signals.availability in (
-            Availability.IDLE,
-            Availability.WAITING,
-            Availability.EXITED,
-        )
+        at_rest = judged.signals.availability in (_RESTS_IN_CHAT if judged.view.is_chat else _RESTS)
         yield _park(judged, _AT_REST if at_rest else ParkCause.INTERRUPTED)
 
 
 def park(judged: Judged) -> Wanted:
     """Stop a program that has waited `Policy.park_seconds` for people; a message resumes it."""
     view, pull = judged.view, judged.view.pull
-    if view.parked:
+    if view.parked or view.is_chat:  # A chat has its own limit.
         return
     times = (
         view.instructed_at,

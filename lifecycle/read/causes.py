@@ -11,6 +11,7 @@ from typing import Final
 from lifecycle.model import keys
 from lifecycle.model.facts import Command
 from lifecycle.model.key import Key, KeyKind, StartCause
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.model.status import Merge, Reason
 from lifecycle.read.session_view import REQUESTS, SessionView
 
@@ -19,8 +20,8 @@ _CI, _REVIEW = frozenset({KeyKind.FIX_CI}), frozenset({KeyKind.ADDRESS_REVIEW})
 _CONFLICTS: Final = frozenset({KeyKind.RESOLVE_CONFLICT})
 REWORD: Final = frozenset({KeyKind.REWORD})
 MOVE: Final = frozenset({KeyKind.MOVE_COMMITS})
-#: Commands whose text is sent to the agent, or that ask it for a review.
-_FORWARDED: Final = ("tell", "answer", "review")
+#: Commands whose text is sent to the agent, or that ask it for a review or a pull request.
+_FORWARDED: Final = ("tell", "answer", "review", MAKES_PULL)
 
 
 def ci(view: SessionView) -> Key | None:

@@ -1,7 +1,8 @@
 """Removes the facts that a restore or a `retry` command makes obsolete.
 
 A restore begins a new run: messages to earlier runs and actions on their programs no longer count,
-but actions on GitHub stay done. A retry removes the records of failed actions.
+but actions on GitHub stay done, and so does the request to make a chat a pull request. A retry
+removes the records of failed actions.
 `runtimes.workspaces.preparation` prepares the workspace of the new run.
 """
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from lifecycle.model import keys
 from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import KeyKind
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.model.status import HELD, Status
 
 #: The outcomes after which a session can be restored.
@@ -59,7 +61,11 @@ def this_life(facts: Facts) -> Facts:
         facts,
         ended=ended,
         restored_at=restored,
-        commands=tuple(command for command in facts.commands if command.at >= restored),
+        commands=tuple(
+            command
+            for command in facts.commands
+            if command.at >= restored or command.kind == MAKES_PULL
+        ),
         done={key: done for key, done in facts.done.items() if done.at >= restored or not key.run},
         run=max(facts.run, 1 + _last_run(facts, restored)),
     )

@@ -57,12 +57,15 @@ def _activity(view: SessionView) -> str:
     if view.last_availability is Availability.BLOCKED:
         known = f"the agent is blocked: {agent.error or 'it reports no error message'}"
         return f"{known}; {waits}" if waits else known
+    if view.is_chat and view.last_availability in _LISTENS:
+        return f"the agent waits for a message in this chat; {waits}".removesuffix("; ")
     known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
     if view.last_availability in RESTARTED:
         known += "; a new run follows"
     return f"{known}; {waits}" if waits else known
 
 
+_LISTENS: Final = (Availability.NONE, Availability.IDLE)
 #: The availabilities after which a new run resumes the work.
 RESTARTED: Final = (Availability.CRASHED, Availability.INTERRUPTED)
 #: The sentence about an activity for which the agent gives no evidence.

@@ -13,8 +13,9 @@ from msgspec import Struct
 from lifecycle.model import keys
 from lifecycle.model.facts import Check, Dequeued, Facts, Pull, Remark, Thread
 from lifecycle.model.key import KeyKind
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Activity, CheckState, Merge, Mover, PullState
+from lifecycle.model.status import Activity, CheckState, Merge, Mover, Origin, PullState
 from lifecycle.model.times import shifted, span
 from lifecycle.read.action_history import ActionHistory
 from lifecycle.read.approvals import fault
@@ -36,6 +37,7 @@ _CONFLICT, _QUEUED, _OPEN = Merge.CONFLICT, Merge.QUEUED, PullState.OPEN
 _ACTIVE, _UNKNOWN, _PROCESSING = Availability.ACTIVE, Availability.UNKNOWN, Activity.ACTIVE
 _AT_REST: Final = (Availability.IDLE, Availability.EXITED)
 _MERGE, _PARK = KeyKind.MERGE, KeyKind.PARK
+_CHAT: Final = Origin.CHAT
 _HOUR: Final = span(3600)
 #: The kinds of messages that count as requests: all but reminders of uncommitted work.
 REQUESTS: Final = keys.MESSAGES - {KeyKind.COMMIT_WORK}
@@ -43,7 +45,7 @@ _REVIEW: Final = frozenset({KeyKind.ADDRESS_REVIEW})
 #: The result of merging remote commits that conflict with the agent's.
 CLASH: Final = "conflict"
 #: Commands that resume the agent after a pause, and on a branch that a person pushed to.
-RESUMING: Final = ("resume", "restart", "tell", "answer")
+RESUMING: Final = ("resume", "restart", "tell", "answer", MAKES_PULL)
 
 
 @final
@@ -68,7 +70,7 @@ class SessionView(CommandQueries):
 
     #: Slots, because Python shares the keys of attributes among instances only for up to 30.
     __slots__ = (
-        *("facts", "policy", "now", "history", "instructed_at", "parked"),
+        *("facts", "policy", "now", "history", "instructed_at", "parked", "is_chat"),
         *("availability", "last_availability", "receipt_until", "changes_at", "at_rest", "budgets"),
         *("pushed", "unpushed", "pull", "several", "dequeued"),
         *("passes", "failed_checks", "pending_checks", "held_checks"),
@@ -92,6 +94,9 @@ class SessionView(CommandQueries):
         if facts.failures and not self.parked:
             parks = [key.run for key in facts.failures if key.kind is _PARK]
             self.parked = facts.run in parks
+        #: Whether it is a chat: it is one until its agent was asked to finish the work as a pull
+        #: request. Nothing of a chat is pushed, and nobody but the person gives its agent work.
+        self.is_chat = facts.origin is _CHAT and not facts.pulls and not self._asked_for_pull()
         self._read_agent()
         self._read_work()
         #: The pull request this view is about; None: the session has none.
@@ -118,6 +123,17 @@ class SessionView(CommandQueries):
         except OverflowError:
             end = shifted(since, span(seconds))
         return Recheck(end) if self.now < end else None
+
+    def _asked_for_pull(self) -> bool:
+        """Whether the agent of a chat got the request for a pull request, or cannot get it."""
+        command, restored_at = self.command(MAKES_PULL), self.facts.restored_at
+        if command is None:
+            return False
+        if restored_at is not None and command.at < restored_at:
+            return True
+        cause = keys.forward(command.key)
+        lost = cause.of_run(self.facts.run) in self.facts.failures
+        return lost or self.history.last_sent(cause) is not None
 
     # -- the agent and its work --------------------------------------------------------------------
 

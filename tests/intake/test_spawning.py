@@ -64,6 +64,40 @@ def test_a_prompt_opens_a_session_without_an_issue(bench: Bench) -> None:
     assert bench.waiting() == [], "nothing is read for it"
 
 
+CHAT = SpawnRequest(project="widgets", repository=REPOSITORY, chat=True)
+
+
+def test_a_chat_is_opened_with_or_without_a_first_message(bench: Bench) -> None:
+    bench.opening.modes_of = lambda _: {"claude": ("auto", "confirm"), "scripted": ()}
+    session = opens(bench, CHAT, agent="claude")
+    assert (session.id, session.origin) == ("widgets-c1", Origin.CHAT)
+    assert session.branch == "mergewright/c1-chat"
+    assert (session.issue.title, session.issue.body) == ("Chat", "")
+    assert bench.store.facts.get(session.id).permission_mode == "confirm"
+    said = "Why is it slow?\n\nLook at the parser."
+    session = opens(bench, CHAT, key="cli:2", prompt=said, agent="claude")
+    assert session.id == "widgets-c2"
+    assert (session.issue.title, session.issue.body) == ("Why is it slow?", said)
+    assert opens(bench, key="cli:3").id == "widgets-p1"
+
+
+@pytest.mark.parametrize(
+    ("modes", "given", "mode"),
+    [
+        (("auto", "confirm", "reject"), "", "confirm"),
+        (("auto", "confirm", "reject"), "auto", "auto"),
+        (("reject",), "", ""),
+        ((), "", ""),
+    ],
+)
+def test_a_chat_asks_before_it_uses_tools_unless_the_agent_cannot(
+    bench: Bench, modes: tuple[str, ...], given: str, mode: str
+) -> None:
+    bench.opening.modes_of = lambda _: {"claude": modes}
+    session = opens(bench, CHAT, agent="claude", permission_mode=given)
+    assert bench.store.facts.get(session.id).permission_mode == mode
+
+
 def test_the_permission_of_a_person_who_is_signed_in_is_checked(bench: Bench) -> None:
     assert opens(bench, actor="rob").requester == "rob"
     assert opens(bench, key="api:2", actor="mallory") is None
@@ -125,6 +159,7 @@ def test_a_request_with_a_secret_can_be_repeated(tmp_path: Path, clock: Clock) -
     [
         ({"prompt": " \n"}, "either an issue or a prompt"),
         ({"issue": 12}, "either an issue or a prompt"),
+        ({"issue": 12, "chat": True}, "a chat has no issue"),
         ({"prompt": "x" * 20_001}, "at most 20,000 characters"),
         ({"branch": "-d"}, "not a branch name"),
         ({"branch": "a/../b"}, "not a branch name"),

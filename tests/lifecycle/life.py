@@ -47,7 +47,9 @@ class Life:
     Every step changes facts and reconciles until no action is left.
     """
 
-    def __init__(self, *, issue: int = 12, origin: Origin = Origin.ISSUE, **policy: Any) -> None:
+    def __init__(
+        self, *, issue: int = 12, body: str = "", origin: Origin = Origin.ISSUE, **policy: Any
+    ) -> None:
         self.policy = Policy(**policy)
         self.now = NOW
         #: Actions carried out, in order: `(key, action)`.
@@ -58,7 +60,7 @@ class Life:
         self.went: list[str] = []
         self.failing: set[str] = set()  #: Prefixes of the keys of actions that fail.
         self.failure_reason = Reason.ACTION_FAILED  #: Their failure.
-        subject = Issue(number=issue, title="x")
+        subject = Issue(number=issue, title="x", body=body)
         self.facts: Facts = facts(
             run=0,
             slot=True,

@@ -6,7 +6,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from lifecycle.model.facts import Done, Ended, Facts, ProbeFailure, Spending, Work
-from lifecycle.model.status import Activity, CheckState, Merge, Probe, PullState, Reason, Status
+from lifecycle.model.status import (
+    Activity,
+    CheckState,
+    Merge,
+    Origin,
+    Probe,
+    PullState,
+    Reason,
+    Status,
+)
 from tests.lifecycle.universe import (
     BASE,
     BRANCH,
@@ -123,3 +132,9 @@ def rested(**fields: Any) -> Facts:
         pulls=(pull(**{"head_since": ago(week), **fields}),),
     )
     return replace(session, done={key: Done(at=ago(week)) for key in session.done})
+
+
+def chatting(seconds: float) -> Facts:
+    """A chat in which the agent has waited for a message for so long."""
+    started = done("start:first#1", seconds_ago=seconds + 60)
+    return facts(origin=Origin.CHAT, agent=agent(seconds_ago=seconds), done=started)

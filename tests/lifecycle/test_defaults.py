@@ -1,8 +1,4 @@
-"""Every default of `Policy`, by its name: its value, and that decisions change exactly there.
-
-A row says what is decided just below a threshold and at it. Another default fails the row, and so
-does a threshold that no decision uses.
-"""
+"""Every default of `Policy`, by its name: its value, and that decisions change exactly there."""
 
 from typing import Any
 
@@ -35,6 +31,7 @@ from tests.lifecycle.defaults import (
 )
 from tests.lifecycle.measured import (
     asked_for_changes,
+    chatting,
     crashed_runs,
     dollars,
     failed_probes,
@@ -180,6 +177,7 @@ THRESHOLDS = {
         Status.ERRORED,
     ),
     "park_seconds": Threshold(900, waiting, orders("park:rest#"), below=False, at=True),
+    "chat_idle_seconds": Threshold(3600, chatting, status, Status.WORKING, Status.PAUSED),
     "session_usd": Threshold(5, dollars("spent"), status, Status.WORKING, Status.PAUSED, 0.01),
     "session_hours": Threshold(
         2,

@@ -23,6 +23,7 @@ NO_PROBLEM = {
     Reason.PR_MERGED,
     Reason.PULL_REQUEST,
     Reason.AGENT_AT_WORK,
+    Reason.IN_CHAT,
     Reason.NO_SLOT,
     Reason.STARTING,
     Reason.RELEASING,

@@ -119,6 +119,8 @@ def every_signal() -> Iterator[Signals]:
             stage=Stage.RUNNING, availability=availability, attention=attention, output=output
         )
         yield running
+        if output is Output.PRIVATE:
+            continue  # A chat has no pull request.
         for pull, stacked, ci, review, merge in itertools.product(
             (PullStage.DRAFT, PullStage.HELD, PullStage.OPEN), (False, True), Ci, Review, Merge
         ):

@@ -15,6 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from bot.intake.local_commands import LOCAL_COMMANDS
 from bot.show.run_log import LogPage
 from bot.store import Delivery
+from bot.web.api.command_schema import schema_name
 from bot.web.api.commands import CommandRequest, SessionRequest
 from bot.web.api.router import PATH, ROUTES, document
 from tests.web.conftest import Site, bearer, sign_in
@@ -185,7 +186,7 @@ def test_every_command_has_a_schema() -> None:
 @settings(deadline=None, derandomize=True)
 @given(data=st.data())
 def test_a_text_that_the_document_allows_is_accepted(kind: str, data: st.DataObject) -> None:
-    text = schemas()[f"{kind.capitalize()}Command"]["properties"].get("text", {"const": ""})
+    text = schemas()[schema_name(kind)]["properties"].get("text", {"const": ""})
     allowed = (
         st.from_regex(text["pattern"])
         if "pattern" in text
@@ -198,7 +199,7 @@ def test_bodies_with_unknown_fields_are_not_allowed() -> None:
     bodies = (CommandRequest, SessionRequest)
     assert all(one.__struct_config__.forbid_unknown_fields for one in bodies)
     closed = [name for name, schema in schemas().items() if "additionalProperties" in schema]
-    commands = {f"{kind.capitalize()}Command" for kind in LOCAL_COMMANDS}
+    commands = {schema_name(kind) for kind in LOCAL_COMMANDS}
     assert set(closed) == {*commands, "SessionRequest"}
 
 

@@ -35,9 +35,14 @@ _HEAD: Final[Mapping[str, Any]] = {
 }
 
 
+def schema_name(kind: str) -> str:
+    """Return the name of a command's schema, such as `PullRequestCommand`."""
+    return f"{kind.title().replace('-', '')}Command"
+
+
 def command_schemas(name: str) -> dict[str, Any]:
     """Return a schema for each command, and the schema `name`: any one of these."""
-    found = {f"{kind.capitalize()}Command": _schema(kind) for kind in LOCAL_COMMANDS}
+    found = {schema_name(kind): _schema(kind) for kind in LOCAL_COMMANDS}
     references = {title: {"$ref": f"#/components/schemas/{title}"} for title in found}
     return {**found, name: {"title": name, "oneOf": list(references.values())}}
 
@@ -51,7 +56,7 @@ def _schema(kind: str) -> dict[str, Any]:
         properties["head"] = _HEAD
     optional = not syntax.argument or syntax.argument.startswith("[")
     return {
-        "title": f"{kind.capitalize()}Command",
+        "title": schema_name(kind),
         "description": f"{syntax.description[0].upper()}{syntax.description[1:]}.",
         "type": "object",
         "required": ["kind"] if optional else ["kind", "text"],
