@@ -19,6 +19,7 @@ from bot.web.access import Access
 from bot.web.api.operations import AllViews
 from bot.web.views import http_errors
 from bot.web.visitor import Visitor, anywhere, everywhere, in_session
+from lifecycle.model.names import MAKES_PULL
 from lifecycle.model.roles import Role
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE
@@ -55,7 +56,8 @@ class _Ask(Struct, frozen=True):
 
 class _Spawn(Struct, frozen=True):
     project: str
-    prompt: str
+    prompt: str  #: Of a chat the first message, or empty.
+    chat: bool = False
     agent: str = ""  #: Empty: the project's.
     csrf: str = ""
     key: str = ""
@@ -72,6 +74,7 @@ class _Retry(Struct, frozen=True):
 
 _ALIVE = frozenset(Status) - TERMINAL
 _BUTTONS = (
+    (MAKES_PULL, _ALIVE),
     ("resume", frozenset({Status.PAUSED})),
     ("pause", _ALIVE - {Status.PAUSED}),
     ("restart", _ALIVE - {Status.QUEUED, Status.SPAWNING}),
@@ -86,7 +89,7 @@ _BUTTONS = (
 def buttons(head: SessionHead) -> list[Button]:
     """Return the command buttons for a session's status, except the next action's button."""
     frozen = head.frozen is not None and head.frozen.scope == "session"
-    wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen}
+    wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen, MAKES_PULL: head.chat}
     return [
         Button(kind)
         for kind, statuses in _BUTTONS
@@ -150,7 +153,11 @@ def form_routes(access: Access) -> Router:
         views.reach.check_command(repository, "start")
         views.check_agent(data.agent)
         wanted = SpawnRequest(
-            project=data.project, repository=repository, prompt=data.prompt, agent=data.agent
+            project=data.project,
+            repository=repository,
+            prompt=data.prompt,
+            agent=data.agent,
+            chat=data.chat,
         )
         actor = request.user.login or PAGE
         key = f"page:{data.project}:{data.key or form_key()}"

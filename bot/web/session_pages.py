@@ -34,6 +34,8 @@ TABS: Final = (
     ("cost", "Cost"),
     ("facts", "Facts"),
 )
+#: The tabs of a chat begin with those in which people talk to the agent.
+_CHAT_TABS: Final = (*TABS[1:3], TABS[0], *TABS[3:])
 
 
 def session_routes(access: Access) -> Router:
@@ -57,7 +59,7 @@ def session_routes(access: Access) -> Router:
             pages=navigation(views.reach),
             head=head,
             row=head.row,
-            tabs=TABS,
+            tabs=_CHAT_TABS if head.chat else TABS,
             tab=tab,
             steers=steers,
             may_freeze=views.freezes.may_change,

@@ -123,6 +123,7 @@ def test_a_start_names_the_session_of_the_issue_that_gets_it(site: Site) -> None
         ({}, 400, "a session needs either an issue or a prompt"),
         ({"prompt": " "}, 400, "a session needs either an issue or a prompt"),
         ({"prompt": "x", "issue": 1}, 400, "a session needs either an issue or a prompt"),
+        ({"chat": True, "issue": 1}, 400, "a chat has no issue"),
         ({"prompt": "x", "branch": "a b"}, 400, "'a b' is not a branch name"),
         ({"prompt": "x", "budget_usd": -1}, 400, "budget_usd: Expected `float` >= 0"),
         ({"prompt": "x", "metadata": {"two words": "x"}}, 400, "is not a key of metadata"),

@@ -64,7 +64,7 @@ class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A session to open: for an issue, or for a prompt."""
+    """A session to open: for an issue or a prompt, or a chat."""
 
     project: Annotated[str, Meta(examples=["widgets"])]
     # GraphQL takes 32-bit integers.
@@ -73,7 +73,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ) = None
     prompt: Annotated[
         str,
-        Meta(max_length=MOST_OF_PROMPT, description="The work, instead of an issue."),
+        Meta(
+            max_length=MOST_OF_PROMPT,
+            description="The work, instead of an issue; of a chat the first message, or empty.",
+        ),
     ] = ""
     agent: Annotated[
         str, Meta(description="As in the command `start`; empty: the project's agent.")
@@ -89,12 +92,15 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     another: Annotated[
         bool, Meta(description="Open one more session if the issue has one already.")
     ] = False
+    chat: Annotated[
+        bool, Meta(description="Open a chat: a person talks to the agent in its terminal.")
+    ] = False
 
     @property
     def plain(self) -> bool:
         """Whether it is what the label does: it opens the issue's session or brings it back."""
         given = (self.prompt, self.permission_mode, self.branch, self.budget_usd, self.metadata)
-        return self.issue is not None and not any((*given, self.another))
+        return self.issue is not None and not any((*given, self.another, self.chat))
 
 
 class AcceptedCommand(Struct, frozen=True):
@@ -122,7 +128,7 @@ def start_session(
     data: Annotated[SessionRequest, Body(schema_extra=CLOSED)],
     idempotency_key: IdempotencyKey,
 ) -> Response[AcceptedCommand]:
-    """Start an agent on an issue or with a prompt.
+    """Start an agent on an issue, with a prompt, or for a chat.
 
     The bot reads the issue and then creates the session, or posts on the issue why it does not. If
     the body names an issue and at most an agent, an ended session of the issue is brought back.
@@ -162,6 +168,7 @@ def _spawned(
         budget_usd=data.budget_usd,
         metadata=data.metadata,
         another=data.another,
+        chat=data.chat,
     )
     key = f"api:{data.project}:{key}"
     with http_errors():
