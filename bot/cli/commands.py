@@ -155,6 +155,48 @@ def spawn(
 
 
 @app.command()
+def chat(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROJECT|SESSION", help="A name in [projects], or the ID of a chat to continue."
+        ),
+    ],
+    agent: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="AGENT [TYPE]", help="Agent or agent type [default: the project's]."
+        ),
+    ] = None,
+    message: Annotated[
+        str, typer.Option(metavar="TEXT", help="The first message [default: none].")
+    ] = "",
+    permission_mode: Annotated[
+        str,
+        typer.Option(metavar="MODE", help="auto, confirm or reject [default: confirm]."),
+    ] = "",
+    budget: Annotated[
+        float, typer.Option(min=0, metavar="USD", help="Dollars [default: the project's budget].")
+    ] = 0.0,
+    config: Config = None,
+    server: Server = "",
+) -> None:
+    """Talk to an agent in its terminal, in a sandboxed workspace."""
+    from bot.cli import chat as chats
+    from bot.intake.spawning import SpawnRequest
+
+    wanted = SpawnRequest(
+        project=target,
+        repository="",
+        prompt=message,
+        agent=" ".join(agent or ()),
+        permission_mode=permission_mode,
+        budget_usd=budget,
+    )
+    chats.chat(config, server, wanted)
+
+
+@app.command()
 def merge(
     session_id: SessionId,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="merge, squash or rebase.")] = "",
