@@ -21,8 +21,10 @@ from lifecycle.model.names import MODE
 MOST_OF_PROMPT: Final = 20_000
 MOST_USD: Final = 100_000.0
 #: Fewer names than git allows: https://git-scm.com/docs/git-check-ref-format
-_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", re.ASCII)
-_NO_BRANCH = re.compile(r"\.\.|//|/\.|\.(?:lock)?(?:/|$)|/$")
+#: A branch that a person may name; git allows more.
+BRANCH = re.compile(
+    r"(?!.*[.]lock(?:/|$))(?!.{101})[A-Za-z0-9](?:[A-Za-z0-9_-]|[./](?=[A-Za-z0-9_-]))*", re.ASCII
+)
 
 
 class SessionExists(Exception):
@@ -92,7 +94,7 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
         raise InvalidArgument("a session needs either an issue or a prompt")
     if len(prompt) > MOST_OF_PROMPT:
         raise InvalidArgument(f"a prompt has at most {MOST_OF_PROMPT:,} characters")
-    if wanted.branch and (not _BRANCH.fullmatch(wanted.branch) or _NO_BRANCH.search(wanted.branch)):
+    if wanted.branch and not BRANCH.fullmatch(wanted.branch):
         raise InvalidArgument(
             f"{wanted.branch[:100]!r} is not a branch name of letters, digits, dots, dashes and"
             " slashes"

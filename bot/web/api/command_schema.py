@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bot.intake.local_commands import LOCAL_COMMANDS
+from bot.intake.local_commands import LOCAL_COMMANDS, METADATA_KEY
+from bot.intake.spawning import BRANCH
 from lifecycle.model.names import MODE, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
@@ -62,4 +63,26 @@ def _schema(kind: str) -> dict[str, Any]:
         "required": ["kind"] if optional else ["kind", "text"],
         "properties": properties,
         "additionalProperties": False,
+    }
+
+
+def session_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a new session with the rules that its fields alone do not tell.
+
+    A chat has no issue; any other session has either an issue or a prompt.
+    """
+    properties = {name: dict(value) for name, value in schema["properties"].items()}
+    properties["branch"]["pattern"] = f"^({BRANCH.pattern})?$"
+    properties["metadata"]["propertyNames"] = {"pattern": f"^{METADATA_KEY.pattern}$"}
+    without_issue = {"properties": {"issue": {"type": "null"}}}
+    return {
+        **schema,
+        "properties": properties,
+        "if": {"required": ["chat"], "properties": {"chat": {"const": True}}},
+        "then": without_issue,
+        "else": {
+            "if": {"required": ["issue"], "properties": {"issue": {"type": "integer"}}},
+            "then": {"properties": {"prompt": {"const": ""}}},
+            "else": {"required": ["prompt"], "properties": {"prompt": {"pattern": r"\S"}}},
+        },
     }

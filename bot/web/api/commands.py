@@ -1,9 +1,10 @@
 """Handlers of writes: start a session, give a command, set metadata, freeze, retry a delivery."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from litestar import Response
-from litestar.exceptions import ClientException
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import ClientException, ValidationException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example, Schema
 from litestar.params import Body, PathParameter
@@ -121,7 +122,30 @@ _REPEATED = {
 }
 
 
-@command("/sessions", "sessions", anywhere(Role.WRITE), responses=_REPEATED)
+async def _check_types(request: Request[Any, Any, Any]) -> None:
+    """Raise 400 where a value has another type: Litestar takes 0 for false, and "12" for 12."""
+    try:
+        body = msgspec.json.decode(await request.body(), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return  # No object of JSON: Litestar says so.
+    for name, value in body.items():
+        if isinstance(value, float) and value.is_integer():
+            body[name] = int(value)  # For JSON, 12.0 is an integer.
+    try:
+        msgspec.convert(body, SessionRequest)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `$.")
+        raise ValidationException(
+            extra=[{"message": message, "key": place.rstrip("`") or "body"}]
+        ) from None
+
+
+@command(
+    *("/sessions", "sessions"),
+    anywhere(Role.WRITE),
+    responses=_REPEATED,
+    before_request=_check_types,
+)
 def start_session(
     request: ApiRequest,
     views: AllViews,

@@ -15,9 +15,10 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme, Tag
 
 from bot.web.access import Access, LiveReach
-from bot.web.api.command_schema import command_schemas
+from bot.web.api.command_schema import command_schemas, session_schema
 from bot.web.api.commands import (
     CommandRequest,
+    SessionRequest,
     freeze,
     get_command,
     give_command,
@@ -163,7 +164,9 @@ def document() -> bytes:
     )
     app = Litestar([routes], openapi_config=config, logging_config=None)
     found = app.openapi_schema.to_schema()
-    found["components"]["schemas"] |= command_schemas(CommandRequest.__name__)
+    schemas = found["components"]["schemas"]
+    schemas |= command_schemas(CommandRequest.__name__)
+    schemas[SessionRequest.__name__] = session_schema(schemas[SessionRequest.__name__])
     for path in found["paths"].values():
         for operation in path.values():
             for parameter in operation.get("parameters", ()):
