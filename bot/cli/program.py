@@ -3,14 +3,13 @@
 A command imports what it needs when it runs, so that `--help` is fast.
 """
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bot.cli import commands, operations, sessions, tokens
+from bot.cli import commands, installing, operations, sessions, tokens
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
@@ -27,6 +26,7 @@ agents_app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 app.add_typer(config_app, name="config", help="Check or create a configuration file.")
 app.add_typer(agents_app, name="agents")
 app.add_typer(tokens.app, name="token", help="Create, list and revoke personal tokens.")
+app.add_typer(installing.app)
 app.add_typer(sessions.app)
 app.add_typer(commands.app)
 app.add_typer(operations.app)
@@ -209,50 +209,6 @@ def restore(
 
 
 @app.command()
-def setup(
-    repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository to work in.")],
-    url: Annotated[
-        str, typer.Option(metavar="URL", help="Public URL of the server, for webhooks.")
-    ],
-    agent: Annotated[str, typer.Option(metavar="AGENT", help="Agent program.")] = "claude",
-    organization: Annotated[
-        bool, typer.Option("--organization", help="OWNER is an organization, not a person.")
-    ] = False,
-    token: Annotated[
-        bool, typer.Option("--token", help="Use a token instead of a GitHub App.")
-    ] = False,
-    api_url: Annotated[
-        str,
-        typer.Option(metavar="URL", help="API of GitHub Enterprise Server: https://HOST/api/v3/."),
-    ] = "https://api.github.com/",
-    folder: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the files.")] = Path(),
-    port: Annotated[
-        int, typer.Option(metavar="PORT", help="Port of the setup page; 0 picks a free one.")
-    ] = 0,
-) -> None:
-    """Create a GitHub App and write the configuration."""
-    from bot.cli import setup as app_setup
-    from bot.setup.files import SetupRequest
-    from config.contradictions import nearest
-    from runtimes.agents import AGENTS
-
-    if agent not in AGENTS:
-        raise CliError(f"--agent {agent}: {nearest(agent, AGENTS)}")
-    name = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
-    wanted = SetupRequest(
-        project=name[:39] or "project",
-        repository=repository,
-        agent=agent,
-        api_url=api_url,
-        public_url=url.rstrip("/") + "/",
-    )
-    if token:
-        app_setup.token(wanted, folder)
-    else:
-        app_setup.app(wanted, folder, port, organization=organization)
-
-
-@app.command()
 def doctor(
     config: Config = None,
     repository: Annotated[
@@ -370,7 +326,7 @@ def sandbox(
 
 for _part in (
     *(app, config_app, agents_app),
-    *(sessions.app, commands.app, operations.app, tokens.app),
+    *(installing.app, sessions.app, commands.app, operations.app, tokens.app),
 ):
     for _command in _part.registered_commands:
         _command.cls = PlainUsage

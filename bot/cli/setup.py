@@ -1,6 +1,7 @@
 """Implements `mergewright setup`: creates an App or stores a token, writes the configuration."""
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
@@ -20,6 +21,7 @@ from config.settings import Settings
 from lifecycle.model.names import NAME
 
 _STEPS = (
+    "Give the agent its key:  step 3 of Install in README.md",
     "Load the secrets:        set -a; . {folder}/mergewright.env; set +a",
     "Check the installation:  mergewright doctor --config {folder}/mergewright.toml",
     "Start the server:        mergewright serve --config {folder}/mergewright.toml",
@@ -31,25 +33,44 @@ _INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
     """Return the settings to write, with 1 as App ID. Raises `CliError` if setup cannot go on."""
-    if there := files.existing(folder):
-        raise CliError(f"{there[0]} already exists; move it away or use another --folder")
-    if not folder.is_dir():
-        raise CliError(f"{folder}: no such directory")
+    check_folder(folder)
     try:
         settings = settings_of(files.configuration(wanted, 1), "the new configuration")
     except ConfigError as error:
         raise CliError(str(error)) from None
-    api = urlsplit(wanted.api_url)
-    if api.scheme != "https" and api.hostname not in LOOPBACK:
-        raise CliError(
-            f"--api-url {wanted.api_url}: use https, so that nobody reads the bot's token or key"
-            " on its way"
-        )
+    check_api_url(wanted.api_url)
     return settings
 
 
-def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bool) -> None:
-    """Create a GitHub App in the browser, store its keys, have it installed. Raises `CliError`."""
+def check_folder(folder: Path) -> None:
+    """Raise `CliError` unless the files of an installation can be written to a folder."""
+    if there := files.existing(folder):
+        raise CliError(f"{there[0]} already exists; move it away or use another --folder")
+    if not folder.is_dir():
+        raise CliError(f"{folder}: no such directory")
+
+
+def check_api_url(url: str) -> None:
+    """Raise `CliError` if the bot's token would be sent to GitHub's API in clear text."""
+    api = urlsplit(url)
+    if api.scheme != "https" and api.hostname not in LOOPBACK:
+        raise CliError(
+            f"--api-url {url}: use https, so that nobody reads the bot's token or key on its way"
+        )
+
+
+def app(
+    wanted: files.SetupRequest,
+    folder: Path,
+    port: int,
+    *,
+    organization: bool,
+    keys: Mapping[str, str] = {},
+) -> None:
+    """Create a GitHub App in the browser, store its keys, have it installed. Raises `CliError`.
+
+    `keys` are the model keys to store too, by environment variable.
+    """
     settings = checked(wanted, folder)
 
     def take(code: str) -> str:
@@ -64,6 +85,7 @@ def app(wanted: files.SetupRequest, folder: Path, port: int, *, organization: bo
         secrets = {
             "MERGEWRIGHT_WEBHOOK_SECRET": made.webhook_secret or token_hex(32),
             "MERGEWRIGHT_GITHUB_CLIENT_SECRET": made.client_secret,
+            **keys,
         }
         files.write(folder, text, secrets, made.pem)
         return f"{made.html_url}/installations/new"
@@ -87,29 +109,54 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
     """Ask for a token, check and store it; create the label and webhook. Raises `CliError`."""
     checked(wanted, folder)
     given = typer.prompt("Token of the bot's account", hide_input=True)
+    check_token(wanted.api_url, wanted.repository, given)
+    store_token(wanted, folder, given)
+
+
+def check_token(api_url: str, repository: str, token: str) -> str:
+    """Return the login of a token's account. Raises `CliError` if it may not write."""
     try:
-        with closing(GitHub(wanted.api_url, Credentials(token=given))) as github:
+        with closing(GitHub(api_url, Credentials(token=token))) as github:
             login = github.read.me()
-            lacking = github.read.missing_permissions(wanted.repository)
+            lacking = github.read.missing_permissions(repository)
     except (GitHubFailure, ValueError) as failure:
         raise CliError(str(failure), PROBLEM) from None
     if lacking:
-        raise CliError(f"{wanted.repository}: {login}: {'; '.join(lacking)}", PROBLEM)
-    secret, url = token_hex(32), webhook_url(wanted.public_url)
-    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": given, "MERGEWRIGHT_WEBHOOK_SECRET": secret}
+        raise CliError(f"{repository}: {login}: {'; '.join(lacking)}", PROBLEM)
+    return login
+
+
+def store_token(
+    wanted: files.SetupRequest, folder: Path, token: str, keys: Mapping[str, str] = {}
+) -> None:
+    """Write the files with a token; create the label, and the webhook unless the bot polls.
+
+    `keys` are the model keys to store too, by environment variable.
+    """
+    secrets = {"MERGEWRIGHT_GITHUB_TOKEN": token, **keys}
+    secret = token_hex(32)
+    if wanted.public_url:
+        secrets["MERGEWRIGHT_WEBHOOK_SECRET"] = secret
     files.write(folder, files.configuration(wanted), secrets)
-    steps = []
-    with closing(GitHub(wanted.api_url, Credentials(token=given))) as github:
-        steps += _make_label(github, wanted.repository)
-        try:
-            github.setup.create_webhook(wanted.repository, url, secret, ["*"])
-            print(f"{wanted.repository} sends webhooks to {url}")
-        except GitHubFailure:  # Only administrators may add webhooks.
-            steps.append(
-                f"This account may not add webhooks. Add one to {wanted.repository}: {url}, content"
-                " type application/json, the secret from mergewright.env, all events."
-            )
+    with closing(GitHub(wanted.api_url, Credentials(token=token))) as github:
+        steps = _make_label(github, wanted.repository)
+        if wanted.public_url:
+            steps += _make_webhook(github, wanted, secret)
     _say(folder, *steps)
+
+
+def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> list[str]:
+    """Create the webhook; return what a person has to do, if refused."""
+    url = webhook_url(wanted.public_url)
+    try:
+        github.setup.create_webhook(wanted.repository, url, secret, ["*"])
+    except GitHubFailure:  # Only administrators may add webhooks.
+        return [
+            f"This account may not add webhooks. Add one to {wanted.repository}: {url}, content"
+            " type application/json, the secret from mergewright.env, all events."
+        ]
+    print(f"{wanted.repository} sends webhooks to {url}")
+    return []
 
 
 def _make_label(github: GitHub, repository: str) -> list[str]:

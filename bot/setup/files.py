@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
@@ -13,12 +14,9 @@ SECRETS = "mergewright.env"
 KEY = "github-app.pem"
 
 _TEXT = """\
-# Created by `mergewright setup`. See docs/settings.md for all settings.
+# Created by Mergewright. See docs/settings.md for all settings.
 
-[server]
-public-url = {public_url}
-
-[github]
+{address}[github]
 api-url = {api_url}
 {app}{sign_in}
 [projects.{project}]
@@ -27,6 +25,18 @@ agent = {agent}
 
 [agent-types.{agent_name}]
 program = {agent}
+{key}{isolation}"""
+_ADDRESS = """\
+[server]
+public-url = {public_url}
+
+"""
+_POLLING = """\
+events = "polling"   # GitHub cannot reach this server
+"""
+_ISOLATION = """
+[runtime]
+isolation = {isolation}
 """
 _APP = """\
 app-id = "{id}"
@@ -50,12 +60,20 @@ class SetupRequest(Struct, frozen=True, kw_only=True):
     repository: str  #: `owner/name`.
     agent: str
     api_url: str
-    public_url: str  #: With a trailing slash.
+    public_url: str  #: With a trailing slash; empty: the bot polls GitHub.
+    key: str = ""  #: The environment variable with the model key; empty: none is configured.
+    isolation: str = ""  #: Empty: the strongest that works.
 
     @property
     def owner(self) -> str:
         """The repository's owner."""
         return self.repository.partition("/")[0]
+
+
+def project_name(repository: str) -> str:
+    """Return the name of a repository's project."""
+    name = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
+    return name[:39] or "project"
 
 
 def existing(folder: Path) -> list[Path]:
@@ -74,8 +92,12 @@ def configuration(
     sign_in = _SIGN_IN.format(client_id=json.dumps(client_id)) if client_id else ""
     if app_id is not None:
         app = _APP.format(id=app_id, slug=slug, file=KEY, owner=json.dumps(wanted.owner))
+    elif not wanted.public_url:
+        app = _POLLING
+    address = _ADDRESS.format(public_url=json.dumps(wanted.public_url))
+    isolation = _ISOLATION.format(isolation=json.dumps(wanted.isolation))
     return _TEXT.format(
-        public_url=json.dumps(wanted.public_url),
+        address=address if wanted.public_url else "",
         api_url=json.dumps(wanted.api_url),
         app=app,
         sign_in=sign_in,
@@ -83,6 +105,8 @@ def configuration(
         repository=json.dumps(wanted.repository),
         agent=json.dumps(wanted.agent),
         agent_name=wanted.agent,
+        key=f"key = {json.dumps(wanted.key)}\n" if wanted.key else "",
+        isolation=isolation if wanted.isolation else "",
     )
 
 
@@ -92,17 +116,24 @@ def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") ->
     `text` is the configuration, `secrets` are values by environment variable, `key` is the App's
     private key (empty: none). Raises `OSError`; existing files are not overwritten.
     """
-    if key:
-        _private(folder / KEY, key)
     variables = {**secrets, "MERGEWRIGHT_PAGE_TOKEN": token_hex(32)}
-    lines = (f"{name}={value}\n" for name, value in variables.items())
-    _private(folder / SECRETS, "".join(lines))
-    _private(folder / CONFIGURATION, text)
+    lines = "".join(f"{name}={value}\n" for name, value in variables.items())
+    contents = {KEY: key} if key else {}
+    contents |= {SECRETS: lines, CONFIGURATION: text}
+    created: list[Path] = []
+    try:
+        for name, content in contents.items():
+            _private(folder / name, content, created)
+    except BaseException:
+        for path in created:
+            path.unlink(missing_ok=True)
+        raise
 
 
-def _private(path: Path, text: str) -> None:
-    """Create a file that is private from the start, and sync it to disk."""
+def _private(path: Path, text: str, created: list[Path]) -> None:
+    """Create a file that is private from the start, note it in `created`, and sync it to disk."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    created.append(path)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

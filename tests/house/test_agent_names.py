@@ -12,7 +12,7 @@ from tests.house.source import PACKAGES, ROOT, texts
 #: Files that have to name agents, and why.
 EXCEPTIONS = {
     "runtimes/agents/__init__.py": "the registry",
-    "bot/cli/program.py": "the default value of `setup --agent`, as in the configuration",
+    "bot/cli/installing.py": "the default value of `setup --agent`, as in the configuration",
     "config/settings.py": "default values that people override: agent and steering files",
     "config/default.toml": "the same default values, for reading",
     "config/prices.toml": "the names of models contain those of agents",
