@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Meta, field
@@ -35,6 +35,8 @@ CHECKOUT_PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/
 SUBMODULE = r"^(?:[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|https://[^\s@?#/]+/[^\s@?#]+)\Z"
 #: A project's name becomes part of session ids, branches, folders and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
+#: The file of the database in the data directory.
+DATABASE: Final = "mergewright.db"
 
 
 class ServerSettings(SettingsTable, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bot.cli import completion
 from bot.cli.options import CliError, Config, Json, NoWait, Server, SessionId
 from lifecycle.model.names import MAKES_PULL
 
@@ -43,7 +44,12 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     ),
     "agent": (
         "Hand a session to another agent, in a new run.",
-        typer.Argument(..., metavar=f"NAME [TYPE] [{_MODE}]", help=_AGENT),
+        typer.Argument(
+            ...,
+            metavar=f"NAME [TYPE] [{_MODE}]",
+            help=_AGENT,
+            autocompletion=completion.agents,
+        ),
     ),
     "restart": (
         "Stop a session's agent and start it again.",
@@ -55,6 +61,7 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
             [],
             metavar="AGENT [TYPE]",
             help="Agent that takes over the session and reviews [default: the current one].",
+            autocompletion=completion.agents,
         ),
     ),
     "budget": (
@@ -75,10 +82,14 @@ def start(
         typer.Argument(
             metavar="SESSION",
             help="PROJECT-NUMBER, such as widgets-12 for issue 12 of project widgets.",
+            autocompletion=completion.session_ids,
         ),
     ],
     agent: Annotated[
-        list[str] | None, typer.Argument(metavar=f"AGENT [TYPE] [{_MODE}]", help=_AGENT)
+        list[str] | None,
+        typer.Argument(
+            metavar=f"AGENT [TYPE] [{_MODE}]", help=_AGENT, autocompletion=completion.agents
+        ),
     ] = None,
     config: Config = None,
     server: Server = "",
@@ -98,7 +109,14 @@ def start(
 
 @app.command()
 def spawn(
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="A name in [projects].")],
+    project: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROJECT",
+            help="A name in [projects].",
+            autocompletion=completion.projects,
+        ),
+    ],
     issue: Annotated[
         int | None, typer.Option(min=1, metavar="NUMBER", help="Issue to work on.")
     ] = None,
@@ -111,10 +129,21 @@ def spawn(
         bool, typer.Option("--another", help="Open one more session if the issue has one.")
     ] = False,
     agent: Annotated[
-        str, typer.Option(metavar="NAME", help="Agent [default: the project's].")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Agent [default: the project's].",
+            autocompletion=completion.agents,
+        ),
     ] = "",
     agent_type: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help="Agent type, or one of the agent's.")
+        str,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Agent type, or one of the agent's.",
+            autocompletion=completion.agent_types,
+        ),
     ] = "",
     permission_mode: Annotated[
         str, typer.Option(metavar="MODE", help="auto, confirm or reject.")
@@ -247,12 +276,19 @@ def _freezing(kind: str) -> Callable[..., None]:
                 metavar="SESSION",
                 help="Session ID, such as widgets-12. Give exactly one of SESSION, --project and "
                 "--all.",
+                autocompletion=completion.session_ids,
             ),
         ] = None,
         config: Config = None,
         server: Server = "",
         project: Annotated[
-            str, typer.Option("--project", metavar="NAME", help="The sessions of this project.")
+            str,
+            typer.Option(
+                "--project",
+                metavar="NAME",
+                help="The sessions of this project.",
+                autocompletion=completion.projects,
+            ),
         ] = "",
         everything: Annotated[bool, typer.Option("--all", help="The whole bot.")] = False,
         no_wait: NoWait = False,

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
+from bot.cli import completion
+
 #: Exit codes; 0 means success.
 PROBLEM: Final = 1
 USAGE: Final = 2
@@ -22,7 +24,12 @@ Config = Annotated[
     ),
 ]
 SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        help="Session ID, such as widgets-12.",
+        autocompletion=completion.session_ids,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
 Server = Annotated[

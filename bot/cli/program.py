@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import commands, installing, operations, sessions, tokens
+from bot.cli import commands, completion, installing, operations, sessions, tokens
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
@@ -17,7 +17,6 @@ app = typer.Typer(
     name="mergewright",
     help="Takes a labelled GitHub issue to a merged pull request.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -260,7 +259,9 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
 
 @agents_app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Agent.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Agent.", autocompletion=completion.agents)
+    ],
     config: Config = None,
     as_json: Json = False,
 ) -> None:
@@ -280,7 +281,12 @@ def show(
 
 @agents_app.command("check")
 def check_agent(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Agent or agent type.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Agent or agent type.", autocompletion=completion.agents
+        ),
+    ],
     config: Config = None,
     ask: Annotated[
         bool, typer.Option("--round-trip", help="Start the program and ask the model for one word.")
@@ -311,7 +317,14 @@ def check_agent(
 
 @app.command()
 def sandbox(
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="A name in [projects].")],
+    project: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROJECT",
+            help="A name in [projects].",
+            autocompletion=completion.projects,
+        ),
+    ],
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="-- COMMAND", help="What to run [default: a shell]."),

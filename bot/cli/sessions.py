@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from bot.cli import completion
 from bot.cli.options import PROBLEM, CliError, Config, Json, Server, SessionId
 
 app = typer.Typer()
@@ -28,14 +29,24 @@ def ls(
     status: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="STATUS", help="Only sessions in this status, ended or not; may be repeated."
+            metavar="STATUS",
+            help="Only sessions in this status, ended or not; may be repeated.",
+            autocompletion=completion.statuses,
         ),
     ] = None,
     project: Annotated[
-        str, typer.Option(metavar="NAME", help="Only sessions of this project.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Only of this project.", autocompletion=completion.projects
+        ),
     ] = "",
     agent: Annotated[
-        str, typer.Option(metavar="NAME", help="Only sessions of this agent or agent type.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only sessions of this agent or agent type.",
+            autocompletion=completion.agents,
+        ),
     ] = "",
     person: Annotated[
         str, typer.Option(metavar="LOGIN", help="Only sessions that this person requested.")
@@ -181,7 +192,12 @@ def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> 
 @app.command()
 def replay(
     session_id: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="Session ID, such as widgets-12.")
+        str | None,
+        typer.Argument(
+            metavar="SESSION",
+            help="Session ID, such as widgets-12.",
+            autocompletion=completion.session_ids,
+        ),
     ] = None,
     config: Config = None,
     delivery: Annotated[
@@ -273,13 +289,25 @@ def usage(
     session_id: Annotated[
         str,
         typer.Argument(
-            metavar="SESSION", help="Only this session, grouped by run unless --by is given."
+            metavar="SESSION",
+            help="Only this session, grouped by run unless --by is given.",
+            autocompletion=completion.session_ids,
         ),
     ] = "",
     config: Config = None,
-    by: Annotated[UsageGroup | None, typer.Option(help="Group rows by.")] = None,
-    project: Annotated[str, typer.Option(metavar="NAME", help="Only sessions of it.")] = "",
-    agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
+    by: Annotated[UsageGroup | None, typer.Option(help="What to sum up.")] = None,
+    project: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Only of this project.", autocompletion=completion.projects
+        ),
+    ] = "",
+    agent: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Only runs of this agent.", autocompletion=completion.agents
+        ),
+    ] = "",
     person: Annotated[
         str, typer.Option(metavar="LOGIN", help="Only sessions that this person requested.")
     ] = "",

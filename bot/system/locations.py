@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct, convert
 
 from bot.system.isolation import NotIsolated
-from config.settings import AgentTypeSettings, ProjectSettings, Settings
+from config.settings import DATABASE, AgentTypeSettings, ProjectSettings, Settings
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 from runtimes.agents.shared.adapter import AgentAdapter
@@ -31,7 +31,7 @@ class Paths(Struct, frozen=True):
     @property
     def database(self) -> Path:
         """The store's database."""
-        return self.data / "mergewright.db"
+        return self.data / DATABASE
 
     def remains(self) -> str:
         """Return a file that shows that a database was in use here; empty if there is none."""

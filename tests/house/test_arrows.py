@@ -49,8 +49,8 @@ KEEPERS = {
     "uvicorn": {"bot.system.http_server", "bot.demo"},
     "apscheduler": {"bot.app.workers"},
     # OpenCode keeps its conversations in a database of its own, which is archived as one.
-    "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "runtimes.agents"}
-    | {"runtimes.local_records"},
+    "sqlite3": {"bot.store", "bot.archive.archiver", "bot.cli.doctor", "bot.cli.completion"}
+    | {"runtimes.agents", "runtimes.local_records"},
     "markdown_it": {"bot.text.markdown", "bot.text.markdown_parser"},
     "typer": {"bot.cli", "bot.demo"},
     "pythonjsonlogger": {"bot.system.log"},
