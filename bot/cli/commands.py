@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from bot.cli import completion
-from bot.cli.options import CliError, Config, Json, NoWait, Server, SessionId
+from bot.cli.options import CliError, Config, Json, NoWait, SessionId
+from bot.cli.server_option import Server
 from lifecycle.model.names import MAKES_PULL
 
 app = typer.Typer()

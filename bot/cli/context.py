@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bot.cli.options import PROBLEM, CliError
 from bot.decide.assignment import caps
 from bot.decide.policies import Policies
+from bot.setup.files import CONFIGURATION
 from bot.store import (
     AgentRecord,
     QueuedSession,
@@ -31,8 +32,6 @@ from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.base import Options, Runtime
 
-FILE = Path("mergewright.toml")
-
 
 class Installation(Struct, frozen=True, kw_only=True):
     """The configuration with its secrets."""
@@ -44,15 +43,15 @@ class Installation(Struct, frozen=True, kw_only=True):
 
 def file(config: Path | None) -> Path:
     """Return the path of the configuration file. Raises `CliError` if it does not exist."""
-    path = config or FILE
+    path = config or Path(CONFIGURATION)
     if path.is_file():
         return path
     if config:
         what = "is a directory" if config.is_dir() else "no such file"
         raise CliError(f"{config}: {what}")
     raise CliError(
-        f"no configuration: {FILE} not found, and neither --config nor MERGEWRIGHT_CONFIG is set\n"
-        f"to create one: mergewright config example > {FILE}"
+        f"no configuration: {CONFIGURATION} not found, and neither --config nor MERGEWRIGHT_CONFIG"
+        f" is set\nto create one: mergewright init; for a server elsewhere: mergewright login"
     )
 
 

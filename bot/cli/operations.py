@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import PROBLEM, Config, Json, Server
+from bot.cli.options import PROBLEM, Config, Json
+from bot.cli.server_option import Server
 
 app = typer.Typer()
 

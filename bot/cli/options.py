@@ -32,16 +32,6 @@ SessionId = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Output JSON.")]
-Server = Annotated[
-    str,
-    typer.Option(
-        "--server",
-        envvar="MERGEWRIGHT_SERVER",
-        metavar="URL",
-        help="Ask the server at this address, with the token in MERGEWRIGHT_PAGE_TOKEN or in the"
-        " file that MERGEWRIGHT_PAGE_TOKEN_FILE names.",
-    ),
-]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="Return without waiting for the bot to apply the command.")
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import commands, completion, installing, operations, sessions, tokens
+from bot.cli import account, commands, completion, installing, operations, sessions, tokens
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
@@ -29,6 +29,7 @@ app.add_typer(installing.app)
 app.add_typer(sessions.app)
 app.add_typer(commands.app)
 app.add_typer(operations.app)
+app.add_typer(account.app)
 
 
 def main() -> None:
@@ -339,7 +340,8 @@ def sandbox(
 
 for _part in (
     *(app, config_app, agents_app),
-    *(installing.app, sessions.app, commands.app, operations.app, tokens.app),
+    *(installing.app, sessions.app, commands.app),
+    *(operations.app, account.app, tokens.app),
 ):
     for _command in _part.registered_commands:
         _command.cls = PlainUsage

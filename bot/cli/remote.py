@@ -4,6 +4,7 @@ import os
 import time
 import uuid
 from collections.abc import Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -13,7 +14,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bot.cli.options import LOOPBACK, PROBLEM, CliError
+from bot.cli import logins
+from bot.cli.options import PROBLEM, CliError
 from bot.intake.spawning import SpawnRequest
 from bot.show.command_outcome import CommandOutcome
 from bot.show.health import HealthReport
@@ -57,6 +59,23 @@ class _Refusal(Struct):
     remedy: str = ""
 
 
+class RemoteAccount(Struct):
+    """For whom a token acts, and what it allows."""
+
+    login: str  #: Empty: the page's token.
+    most: str
+    expires: datetime | None
+    permissions: dict[str, str]  #: By project.
+
+    def public(self) -> dict[str, object]:
+        """Return all fields by name."""
+        return asdict(self)
+
+
+class TokenRefused(CliError):
+    """The server does not know the token, or it has expired."""
+
+
 class _NotFound(CliError):
     """The server does not have the requested object."""
 
@@ -69,23 +88,18 @@ def no_session(id: str) -> str:
 class RemoteServer:
     """A server's API. Its methods raise `CliError`."""
 
-    def __init__(self, url: str) -> None:
-        """Take the server's URL. The token is read from the environment, or a file named there."""
-        try:
-            token = secret(_TOKEN, os.environ)
-        except ConfigError as error:
-            raise CliError(str(error)) from None
-        if not token:
-            raise CliError(f"no token for {url}: set {_TOKEN} or {_TOKEN}_FILE")
-        try:
-            address = httpx.URL(url)
-        except httpx.InvalidURL as error:
-            raise CliError(f"--server {url}: {error}") from None
-        if not address.host or address.scheme not in ("http", "https"):
-            raise CliError(f"--server {url}: expected a URL such as https://bot.example")
-        if address.scheme != "https" and address.host not in LOOPBACK:
-            raise CliError(f"--server {url}: use https, so that nobody reads the token on its way")
-        self._url = url.rstrip("/") + "/api/v1/"
+    def __init__(self, url: str, token: str = "") -> None:
+        """Take the server's URL, and a token for it.
+
+        Without one, it is the token of `mergewright login` for this server, or that of the
+        environment. The latter may be for another server, so the stored one comes first.
+        """
+        self.url = logins.server_url(url)
+        self._remedy = "use another one"
+        token = token or self._known_token()
+        if not token.isprintable():
+            raise CliError(f"the token for {self.url} contains control characters; copy it again")
+        self._url = f"{self.url}/api/v1/"
         self._client = httpx.Client(
             base_url=self._url,
             headers={b"authorization": f"Bearer {token}".encode()},
@@ -95,6 +109,10 @@ class RemoteServer:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def account(self) -> RemoteAccount:
+        """Return for whom the token acts, and what it allows."""
+        return self._send("GET", "account", RemoteAccount)
 
     def sessions(self, query: SessionQuery) -> list[SessionSummary]:
         """Return the sessions that match, read page by page."""
@@ -170,6 +188,21 @@ class RemoteServer:
         """Return whether the server is healthy."""
         return self._send("GET", "health", HealthReport)
 
+    def _known_token(self) -> str:
+        """Return the stored token of this server, or that of the environment."""
+        if stored := logins.read().servers.get(self.url):
+            self._remedy = f"run: mergewright login --server {self.url}"
+            return stored.token
+        try:
+            token = secret(_TOKEN, os.environ)
+        except ConfigError as error:
+            raise CliError(str(error)) from None
+        if not token:
+            login = f"run `mergewright login --server {self.url}`"
+            raise CliError(f"no token for {self.url}: {login}, or set {_TOKEN} or {_TOKEN}_FILE")
+        self._remedy = f"{_TOKEN} has to be the server's own, or a personal one"
+        return token
+
     def _session(self, id: str, **params: object) -> RemoteSession:
         return self._send("GET", f"sessions/{quote(id)}", RemoteSession, params=params)
 
@@ -182,26 +215,28 @@ class RemoteServer:
         try:
             response = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise CliError(f"{self._url}: {error or type(error).__name__}", PROBLEM) from None
+            raise self._unreachable(error) from None
         try:
             if not response.is_success:
-                raise _failure(response, self._url)
+                raise self._failure(response)
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.MsgspecError:
             status = f"{response.status_code} {response.reason_phrase}"
             raise CliError(f"{self._url}: no Mergewright API there ({status})", PROBLEM) from None
 
+    def _unreachable(self, error: httpx.HTTPError) -> CliError:
+        return CliError(f"{self._url}: {error or type(error).__name__}", PROBLEM)
 
-def _failure(response: httpx.Response, url: str) -> CliError:
-    """Return the error of a response in the form for the command line."""
-    problem = msgspec.json.decode(response.content, type=_Refusal)
-    if response.status_code == HTTPStatus.UNAUTHORIZED:
-        return CliError(f"{url} refuses the token of {_TOKEN}; use the server's own", PROBLEM)
-    remedy = "" if _API_REFERENCE in problem.remedy else problem.remedy
-    says = f"{problem.detail} {remedy}".rstrip()
-    match response.status_code:
-        case HTTPStatus.NOT_FOUND:
-            return _NotFound(says)
-        case HTTPStatus.BAD_REQUEST:
-            return CliError(says)
-    return CliError(says, PROBLEM)
+    def _failure(self, response: httpx.Response) -> CliError:
+        """Return the error of a response in the form for the command line."""
+        problem = msgspec.json.decode(response.content, type=_Refusal)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            return TokenRefused(f"{self._url} refuses the token; {self._remedy}", PROBLEM)
+        remedy = "" if _API_REFERENCE in problem.remedy else problem.remedy
+        says = f"{problem.detail} {remedy}".rstrip()
+        match response.status_code:
+            case HTTPStatus.NOT_FOUND:
+                return _NotFound(says)
+            case HTTPStatus.BAD_REQUEST:
+                return CliError(says)
+        return CliError(says, PROBLEM)

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from bot.cli import completion
-from bot.cli.options import PROBLEM, CliError, Config, Json, Server, SessionId
+from bot.cli.options import PROBLEM, CliError, Config, Json, SessionId
+from bot.cli.server_option import Server
 
 app = typer.Typer()
 

@@ -71,7 +71,13 @@ class PersonalTokens:
         if found.used is None or now - found.used >= _NOTED:
             with suppress(StoreFailure):  # The disk is full, or another bot leads.
                 self._store.personal_tokens.use(found.id, now)
-        return Visitor(login=found.login, user=found.user, most=ROLES[found.scope], bears=True)
+        return Visitor(
+            login=found.login,
+            user=found.user,
+            most=ROLES[found.scope],
+            expires=found.expires,
+            bears=True,
+        )
 
 
 def checked(name: str, days: float, most: float) -> str:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Final
 
 from litestar.exceptions import (
     NotFoundException,
@@ -23,7 +24,7 @@ from lifecycle.model.roles import Role
 _log = logging.getLogger(__name__)
 
 #: The permission at GitHub that gives a role.
-_PERMISSIONS: Mapping[Role, str] = {
+PERMISSIONS: Final[Mapping[Role, str]] = {
     Role.READ: "read",
     Role.TRIAGE: "triage",
     Role.WRITE: "write",
@@ -129,7 +130,7 @@ class Reach:
 def refused(role: Role, where: str) -> PermissionDeniedException:
     """Return 403 for a visitor without a role; `where` it is required."""
     return PermissionDeniedException(
-        f"This requires the permission `{_PERMISSIONS[role]}` in {where}.",
+        f"This requires the permission `{PERMISSIONS[role]}` in {where}.",
         extra={
             "remedy": "Ask an administrator of the repository for it, or use a personal token with"
             " a wider scope."

@@ -1,6 +1,7 @@
 """Who sends a request, and what each route requires of them."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ class Visitor(Struct, frozen=True, kw_only=True):
     login: str = ""  #: On GitHub; empty: somebody with the page's token, who may do everything.
     user: int = 0  #: GitHub's ID of the account.
     most: Role = Role.ADMIN  #: A personal token may allow less than the person may do.
+    expires: datetime | None = None  #: Of a personal token.
     #: Whether the request bears a token, and not a cookie, which browsers add for any site.
     bears: bool = False
     sign_in: str = ""  #: The hash of a browser's first cookie; empty: it is none.

@@ -204,6 +204,12 @@ class CommandLine:
         return Result(code or 0, out, err)
 
 
+@pytest.fixture(autouse=True)
+def no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server is stored by `mergewright login`, on any machine that runs the tests."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", os.devnull)
+
+
 @pytest.fixture
 def deployment(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

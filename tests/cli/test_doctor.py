@@ -305,7 +305,7 @@ def test_without_a_valid_configuration_the_machine_is_checked(
     assert list(found) == ["git", "sqlite", "configuration"]
     assert "server.prt: unknown key" in found["configuration"]
     deployment.file.unlink()
-    assert "-> to create one: mergewright config example" in lines()["configuration"]
+    assert "-> to create one: mergewright init" in lines()["configuration"]
 
 
 def test_every_problem_of_the_configuration_is_a_finding(

@@ -55,7 +55,7 @@ def test_a_missing_configuration_has_a_remedy(
     deployment.file.unlink()
     result = mergewright("ls")
     assert (result.code, result.out) == (2, "")
-    assert "mergewright config example > mergewright.toml" in result.err
+    assert "to create one: mergewright init; for a server" in result.err
 
     deployment.file.write_text(mergewright("config", "example").out)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 32)

@@ -219,9 +219,9 @@ def test_a_remote_session_is_waited_for(
         (
             {"MERGEWRIGHT_PAGE_TOKEN": "wrong"},
             1,
-            "refuses the token of MERGEWRIGHT_PAGE_TOKEN; use the server's own",
+            "refuses the token; MERGEWRIGHT_PAGE_TOKEN has to be the server's own",
         ),
-        ({"MERGEWRIGHT_PAGE_TOKEN": ""}, 2, "set MERGEWRIGHT_PAGE_TOKEN or"),
+        ({"MERGEWRIGHT_PAGE_TOKEN": ""}, 2, "or set MERGEWRIGHT_PAGE_TOKEN or"),
         ({"MERGEWRIGHT_SERVER": "http://bot.example"}, 2, "use https"),
         ({"MERGEWRIGHT_SERVER": "bot.example"}, 2, "expected a URL such as https://bot.example"),
         ({"MERGEWRIGHT_SERVER": "127.0.0.1:80"}, 2, "expected a URL such as https://bot.example"),

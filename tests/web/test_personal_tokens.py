@@ -1,7 +1,7 @@
 """Personal tokens: made on the page, used by programs, revoked and expired."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import httpx
 import pytest
@@ -60,6 +60,21 @@ def test_a_token_expires(alice: People) -> None:
     assert status(alice, token) == 200
     alice.later += timedelta(days=1)
     assert status(alice, token) == 401
+
+
+def test_a_token_says_for_whom_it_acts(alice: People) -> None:
+    alice.may("alice", "read", "gears")
+    with alice.browser() as client:
+        bearer = alice.token("alice", TokenScope.STEER, days=7)
+        account = client.get("/api/v1/account", headers=bearer).json()
+        page = client.get("/api/v1/account", headers={b"authorization": f"Bearer {TOKEN}".encode()})
+    expires = datetime.fromisoformat(account.pop("expires"))
+    assert timedelta(days=6) < expires - alice.now() <= timedelta(days=7)
+    permissions = {"gears": "read", "widgets": "write"}
+    assert account == {"login": "alice", "most": "write", "permissions": permissions}
+    everything = dict.fromkeys(("gears", "widgets"), "admin")
+    whole = {"login": "", "most": "admin", "expires": None, "permissions": everything}
+    assert page.json() == whole
 
 
 def test_a_token_is_revoked_by_its_owner_or_with_the_page_token(alice: People) -> None:

@@ -1,6 +1,7 @@
 """Handlers that read agents, projects, costs, the queue, health, freezes and deliveries."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Final, Literal
 
 from litestar.openapi.spec import Example
@@ -22,6 +23,7 @@ from bot.store import (
     UsageTotal,
 )
 from bot.web.api.operations import AllViews, Cursor, DeliveryPath, Limit, read
+from bot.web.reach import PERMISSIONS
 from bot.web.visitor import anywhere, everywhere
 from lifecycle.model.roles import Role
 
@@ -60,6 +62,30 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
 
     items: list[DeliveryEntry]
     cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """For whom a token acts, and what it allows."""
+
+    login: Annotated[str, Meta(description="On GitHub; empty: of the page's token.")]
+    most: Annotated[str, Meta(description="The permission that the token allows at most.")]
+    expires: Annotated[datetime | None, Meta(description="When a personal token ends.")]
+    permissions: Annotated[
+        Mapping[str, str],
+        Meta(description="What it may do in each project: read, triage, write or admin."),
+    ]
+
+
+@read("/account", "bot", anywhere(Role.READ))
+def get_account(views: AllViews) -> Account:
+    """Show for whom a token acts, until when, and its permission in each project."""
+    visitor = views.reach.visitor
+    return Account(
+        login=visitor.login,
+        most=PERMISSIONS[visitor.most],
+        expires=visitor.expires,
+        permissions={name: PERMISSIONS[role] for name, role in views.reach.roles().items()},
+    )
 
 
 @read("/agents", "agents", anywhere(Role.READ))

@@ -30,6 +30,7 @@ from bot.web.api.commands import (
 from bot.web.api.events import follow_events, follow_log
 from bot.web.api.operations import ApiRequest
 from bot.web.api.overview import (
+    get_account,
     get_agent,
     get_delivery,
     get_health,
@@ -67,7 +68,7 @@ ROUTES: Final = (
     *(explain_session, start_session, give_command, get_command, set_metadata, follow_events),
     *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
     *(list_usage, list_queue),
-    *(get_health, list_incidents, list_freezes, freeze, unfreeze),
+    *(get_account, get_health, list_incidents, list_freezes, freeze, unfreeze),
     *(list_deliveries, get_delivery, try_delivery, retry_delivery),
 )
 

@@ -1,0 +1,32 @@
+"""Defines the option `--server`, and which server commands ask without it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def _default_server(ctx: typer.Context, named: str) -> str:
+    """Return the named server, or the default of `login` where there is no configuration."""
+    from bot.setup.files import CONFIGURATION
+
+    local = ctx.params.get("config") or Path(CONFIGURATION).is_file()
+    if named or local or ctx.resilient_parsing:
+        return named
+    from bot.cli import logins
+
+    return logins.read().default
+
+
+#: Has to follow a parameter `config`.
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        envvar="MERGEWRIGHT_SERVER",
+        metavar="URL",
+        callback=_default_server,
+        help="Ask the server at this address [default: that of `login`, where there is no"
+        " configuration].",
+    ),
+]
