@@ -28,9 +28,11 @@ from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
 from config.projects import Projects
 from config.settings import Settings
+from lifecycle.model.status import TERMINAL
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.base import Options, Runtime
+from runtimes.host import run_name
 
 
 class Installation(Struct, frozen=True, kw_only=True):
@@ -148,6 +150,17 @@ def _misfits(found: Settings) -> Iterator[str]:
 def runtime(found: Settings) -> Runtime:
     """Return the runtime that the server's sessions use."""
     return RUNTIMES[found.runtime.kind](Options(data=Paths(found.data).runtime))
+
+
+def attach(found: Settings, session: Session) -> tuple[str, ...]:
+    """Return the command that opens a session's terminal. Raises `CliError` if it has none."""
+    if session.status in TERMINAL or not session.run:
+        raise CliError(
+            f"{session.id} is {session.status} and has no terminal;"
+            f" use `mergewright logs {session.id}` for its output",
+            PROBLEM,
+        )
+    return runtime(found).attach(run_name(session.id, session.run))
 
 
 @contextmanager

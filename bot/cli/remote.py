@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from bot.cli import logins
 from bot.cli.options import PROBLEM, CliError
 from bot.intake.spawning import SpawnRequest
+from bot.show.board import Board
 from bot.show.command_outcome import CommandOutcome
 from bot.show.health import HealthReport
 from bot.show.session_summary import SessionSummary
@@ -138,6 +139,24 @@ class RemoteServer:
     def projects(self) -> list[str]:
         """Return the names of the projects."""
         return [one.name for one in self._send("GET", "projects", list[_Project])]
+
+    def board(self, search: str) -> Board:
+        """Return the board, with the sessions that a search selects."""
+        return self._send("GET", "board", Board, params={"search": search} if search else {})
+
+    def events(self) -> Iterator[None]:
+        """Yield when the server listens, and at each event of a session, until interrupted."""
+        try:
+            with self._client.stream("GET", "events") as response:
+                if not response.is_success:
+                    response.read()
+                    raise self._failure(response)
+                yield None
+                for line in response.iter_lines():
+                    if line.startswith("data:"):
+                        yield None
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from None
 
     def wait(self, id: str, goal: Goal, until: float) -> SessionSummary:
         """Return a session once it is at `goal` or has ended, or at `until` (`time.monotonic`)."""

@@ -224,22 +224,34 @@ def replay(
 
 
 @app.command()
+def top(config: Config = None, server: Server = "") -> None:
+    """Show the board in this terminal, live, and act on its sessions; `?` shows the keys."""
+    from contextlib import closing
+
+    if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
+        raise CliError("top needs a terminal; `mergewright ls` lists the sessions without one")
+    from bot.cli.remote import RemoteServer
+    from bot.cli.top import Top
+    from bot.cli.top_source import LocalBoard, RemoteBoard
+
+    if server:
+        with closing(RemoteServer(server)) as remote:
+            remote.board("")  # What is wrong with the server or the token is said here.
+            Top(RemoteBoard(remote)).run(mouse=False)
+    else:
+        local = LocalBoard(config)
+        local.board("")
+        Top(local).run(mouse=False)
+
+
+@app.command()
 def attach(session_id: SessionId, config: Config = None) -> None:
     """Attach to a session's terminal."""
     from bot.cli import context
-    from lifecycle.model.status import TERMINAL
-    from runtimes.host import run_name
 
     settings = context.settings(config)
     with context.store(settings) as store:
-        session = context.session(store, session_id)
-    if session.status in TERMINAL or not session.run:
-        raise CliError(
-            f"{session.id} is {session.status} and has no terminal;"
-            f" use `mergewright logs {session.id}` for its output",
-            PROBLEM,
-        )
-    command = context.runtime(settings).attach(run_name(session.id, session.run))
+        command = context.attach(settings, context.session(store, session_id))
     os.execvp(command[0], command)
 
 

@@ -24,7 +24,7 @@ from bot.intake import local_commands
 from bot.intake.commands import COMMANDS, InvalidArgument
 from bot.show.command_outcome import CommandOutcome, command_outcome
 from bot.show.session_summary import PullSummary
-from bot.store import NewCommand, Store
+from bot.store import NewCommand, Session, Store
 from bot.system.clock import utc_now
 from bot.system.locations import Paths, programs
 from config.contradictions import nearest
@@ -144,14 +144,29 @@ def metadata_pair(text: str) -> tuple[str, str]:
 def _submit(
     settings: Settings, store: Store, id: str, kind: str, text: str, pull: int | None, wait: bool
 ) -> CommandOutcome:
-    session, key = context.session(store, id), f"cli:{uuid.uuid4()}"
+    session = context.session(store, id)
+    head = _head(id, session.pulls, pull) if pull else ""
+    return give(settings, store, session, kind, text, head, wait=wait)
+
+
+def give(
+    settings: Settings,
+    store: Store,
+    session: Session,
+    kind: str,
+    text: str,
+    head: str,
+    *,
+    wait: bool = True,
+) -> CommandOutcome:
+    """Give a session a command and return what became of it. Raises `CliError`.
+
+    `head` is the commit that the person has seen, for `merge`; empty: the command needs none.
+    """
+    key = f"cli:{uuid.uuid4()}"
     try:
         command = local_commands.build_command(
-            *(session, kind, text),
-            actor=local_actor(),
-            key=key,
-            at=utc_now(),
-            head=_head(id, session.pulls, pull) if pull else "",
+            *(session, kind, text), actor=local_actor(), key=key, at=utc_now(), head=head
         )
     except (InvalidArgument, local_commands.HeadChanged) as problem:
         raise CliError(str(problem)) from None

@@ -53,6 +53,7 @@ KEEPERS = {
     | {"runtimes.agents", "runtimes.local_records"},
     "markdown_it": {"bot.text.markdown", "bot.text.markdown_parser"},
     "typer": {"bot.cli", "bot.demo"},
+    "textual": {"bot.cli.top", "bot.cli.top_dialogs"},
     "pythonjsonlogger": {"bot.system.log"},
     "prometheus_client": {"bot.system.metrics", "bot.web.metrics"},
     "opentelemetry": {"bot.system.tracing"},

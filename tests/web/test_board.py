@@ -175,3 +175,14 @@ def test_every_tab_is_linked_from_every_other(site: Site) -> None:
         assert f'<a href="{link}" aria-current="page">' in page.text
         for other in links:
             assert f'<a href="{other}"' in page.text
+
+
+def test_programs_read_the_board_too(site: Site) -> None:
+    site.session(1, status=Status.NEEDS_INPUT, reason=Reason.AGENT_QUESTION)
+    site.session(2, title="Parse flags", status=Status.CI_FAILED)
+    board = site.seen("/api/v1/board").json()
+    groups = {one["key"]: [card["row"]["id"] for card in one["cards"]] for one in board["groups"]}
+    assert (groups["people"], groups["repair"]) == (["widgets-1"], ["widgets-2"])
+    assert board["groups"][0]["cards"][0]["next"]["label"] == "Answer the question"
+    board = site.seen("/api/v1/board?search=flags").json()
+    assert [one["count"] for one in board["groups"]] == [0, 0, 1, 0, 0, 0]

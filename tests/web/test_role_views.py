@@ -26,7 +26,8 @@ def test_a_person_sees_only_projects_in_which_they_have_a_role(filled: People) -
     with filled.signed_in("wendy") as client:
         assert client.get(f"{API}/commands/api:widgets-1:k-1").status_code == 200
         assert client.get(f"{API}/commands/api:gears-1:k-1").status_code == 404
-        for path in ("/", "/?search=secret", "/?project=gears", f"{API}/sessions", f"{API}/queue"):
+        lists = (f"{API}/sessions", f"{API}/board", f"{API}/board?project=gears", f"{API}/queue")
+        for path in ("/", "/?search=secret", "/?project=gears", *lists):
             response = client.get(path)
             assert response.status_code == 200
             assert "gears-1" not in response.text

@@ -78,6 +78,7 @@ WANTED = {
     f"GET {API}/health": Needs(EVERY, READ),
     f"GET {API}/incidents": Needs(EVERY, READ),
     f"GET {API}/account": Needs(ANY, READ),
+    f"GET {API}/board": Needs(ANY, READ),
     f"GET {API}/freezes": Needs(ANY, READ),
     f"PUT {API}/freezes/{{target}}": Needs(ANY, ADMIN),
     f"DELETE {API}/freezes/{{target}}": Needs(ANY, ADMIN),

@@ -48,6 +48,7 @@ from bot.web.api.overview import (
 from bot.web.api.problems import MOST_BYTES, as_problem
 from bot.web.api.sessions import (
     explain_session,
+    get_board,
     get_session,
     list_history,
     list_messages,
@@ -64,7 +65,7 @@ PATH: Final = "/api/v1"
 
 #: All routes; those that only read accept the page's cookie too.
 ROUTES: Final = (
-    *(list_sessions, get_session, list_history, list_messages, read_log, follow_log),
+    *(list_sessions, get_board, get_session, list_history, list_messages, read_log, follow_log),
     *(explain_session, start_session, give_command, get_command, set_metadata, follow_events),
     *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
     *(list_usage, list_queue),

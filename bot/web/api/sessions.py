@@ -8,6 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import FromQuery, QueryParameter
 from msgspec import Meta, Struct
 
+from bot.show.board import Board, BoardFilter
 from bot.show.json_values import json_value
 from bot.show.run_log import LogPage
 from bot.show.session_detail import LAST_EVENT, HistoryEntry, SessionDetail
@@ -123,6 +124,21 @@ def list_sessions(
     )
     rows, after = views.page(query)
     return SessionListPage(items=rows, cursor=after or None)
+
+
+@read("/board", _TAG, anywhere(Role.READ))
+def get_board(
+    views: AllViews,
+    project: FromQuery[str] = "",
+    agent: Annotated[str, QueryParameter(description="An agent's name, or an agent type.")] = "",
+    person: Annotated[str, QueryParameter(description="The login of the requester.")] = "",
+    search: _Search = "",
+) -> Board:
+    """Show the board: sessions grouped by status, each with what a person can do next.
+
+    A group has its first sessions only. Those that wait for a person are in the first group.
+    """
+    return views.board(BoardFilter(project=project, agent=agent, person=person, search=search))
 
 
 @read("/sessions/{id:str}", _TAG, in_session(Role.READ))
