@@ -6,6 +6,7 @@ from bot.archive import backup
 from bot.cli import context
 from bot.cli.cleanup import size
 from bot.cli.options import PROBLEM, CliError
+from bot.cli.progress import progress
 from bot.store import StoreFailure
 from bot.system.locations import Paths
 
@@ -13,7 +14,7 @@ from bot.system.locations import Paths
 def back_up(config: Path | None, file: Path) -> str:
     """Write a backup; return the text to print. Raises `CliError`, `OSError`."""
     settings = context.settings(config)
-    with context.store(settings) as store:
+    with context.store(settings) as store, progress(f"Writing {file} ..."):
         backup.back_up(store, Paths(settings.data), file)
     return f"{file}: {size(file.stat().st_size)}. Restore it with `mergewright restore {file}`."
 
@@ -24,7 +25,8 @@ def restore(config: Path | None, file: Path) -> str:
     if not file.exists():
         raise CliError(f"{file}: no such file; to bring a session back: `start {file}`")
     try:
-        backup.restore(file, paths)
+        with progress(f"Restoring {file} ..."):
+            backup.restore(file, paths)
     except (backup.NotRestored, StoreFailure) as failure:
         raise CliError(str(failure), PROBLEM) from None
     return (

@@ -17,6 +17,7 @@ from bot.cli import agent_health, context, github_checks, notifiers, server_chec
 from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, Severity, fail, ok, warn
 from bot.cli.options import CliError
+from bot.cli.progress import progress
 from bot.cli.screens import report, table
 from bot.github.auth import key_fault
 from bot.setup.files import SECRETS
@@ -48,7 +49,8 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
         hint = wrong.pop() if wrong[-1].startswith("to create one") else ""
         findings += [("configuration", fail(problem, hint)) for problem in wrong]
     else:
-        findings += _checked(installed)
+        with progress("Checking the installation ..."):
+            findings += _checked(installed)
     return show(findings, as_json=as_json)
 
 

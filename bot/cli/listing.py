@@ -1,15 +1,17 @@
 """Implements `mergewright ls` and `mergewright wait`, on the database or by a server's API."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from math import inf
 from pathlib import Path
+from typing import Final
 
 from rich.console import Group, RenderableType
 
 from bot.cli import context, screens, tables
 from bot.cli.options import PROBLEM, CliError
+from bot.cli.progress import progress
 from bot.cli.remote import RemoteServer
 from bot.decide.assignment import caps
 from bot.show.session_list import list_sessions
@@ -20,6 +22,10 @@ from config.contradictions import nearest
 from lifecycle.model.status import Status
 
 _POLL_SECONDS = 0.5
+_GOALS: Final[Mapping[Goal, str]] = {
+    "merged": "is merged",
+    "needs_input": "needs a person",
+}
 
 
 def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: bool) -> None:
@@ -69,11 +75,12 @@ def wait(
     `timeout` is in seconds; `server` is as in `sessions`.
     """
     until = time.monotonic() + timeout
-    if server:
-        with closing(RemoteServer(server)) as remote:
-            session = remote.wait(id, goal, until)
-    else:
-        session = _wait(config, id, goal, until)
+    with progress(f"Waiting until {id} {_GOALS[goal]} ..."):
+        if server:
+            with closing(RemoteServer(server)) as remote:
+                session = remote.wait(id, goal, until)
+        else:
+            session = _wait(config, id, goal, until)
     if not is_over(session, goal) and not as_json:
         raise CliError(f"{id} is {session.status} after {timeout:g} seconds", PROBLEM)
     screen = screens.headline(session.id, session.status, session.because)

@@ -13,6 +13,7 @@ from bot.cli import context
 from bot.cli.context import Installation
 from bot.cli.github_checks import CheckResult, fail, ok, warn
 from bot.cli.options import PROBLEM, CliError
+from bot.cli.progress import progress
 from bot.cli.screens import report, table
 from bot.notify.message import Notification, NotSent, Sender
 from bot.notify.senders import NotifierUnavailable, sender_of
@@ -75,11 +76,12 @@ def send_trials(config: Path | None, only: str, *, as_json: bool) -> bool:
     if not settings.notify:
         raise CliError("no notifier: add a table [notify.NAME]", PROBLEM)
     redact = Redaction(secret_values(settings, installed.secrets, os.environ), common_forms=True)
-    trials = [
-        Trial(name=name, error=redact(_send_trial(installed, name)))
-        for name in settings.notify
-        if only in ("", name)
-    ]
+    with progress("Sending test messages ..."):
+        trials = [
+            Trial(name=name, error=redact(_send_trial(installed, name)))
+            for name in settings.notify
+            if only in ("", name)
+        ]
     report(trials, _results(trials), as_json=as_json)
     return not any(one.error for one in trials)
 

@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from bot.cli import account, commands, completion, installing, operations, sessions, tokens
+from bot.cli.help_groups import GroupedCommands
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
 app = typer.Typer(
     name="mergewright",
+    cls=GroupedCommands,
     help="Takes a labelled GitHub issue to a merged pull request.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -155,12 +157,14 @@ def cleanup(
     """Delete expired data and leftovers without a session."""
     from bot.archive.retention import Busy
     from bot.cli import cleanup, context, screens
+    from bot.cli.progress import progress
     from runtimes.base import RuntimeFailure
     from runtimes.workspaces.git import GitFailure
 
     with cleanup.retention(*context.redacting(config), writing=not dry_run) as retention:
         try:
-            items = retention.plan() if dry_run else retention.apply(orphans=True)
+            with progress("Looking for expired data ..."):
+                items = retention.plan() if dry_run else retention.apply(orphans=True)
         except (Busy, GitFailure, RuntimeFailure) as failure:
             raise CliError(str(failure), PROBLEM) from None
     screens.report(items, cleanup.screen(items, done=not dry_run), as_json=as_json)
@@ -247,10 +251,12 @@ def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> 
     from rich.text import Text
 
     from bot.cli import agent_health, context, screens, tables
+    from bot.cli.progress import progress
 
     installed = context.installation(config)
     records, _ = context.agents(installed.settings)
-    checked = agent_health.check_types(installed)
+    with progress("Checking the agents ..."):
+        checked = agent_health.check_types(installed)
     screens.report(
         {"agents": records, "types": checked},
         Group(tables.agents(records), Text(), agent_health.types(checked)),
@@ -299,14 +305,17 @@ def check_agent(
 ) -> None:
     """Check whether an agent can start, with a remedy for each problem."""
     from bot.cli import agent_health, context, screens
+    from bot.cli.progress import progress
 
     installed = context.installation(config)
-    checked = agent_health.check_agents(installed, agent_health.cases_of(installed.settings, name))
-    answers = {
-        one.case: agent_health.smoke_test(installed, one.case, patience)
-        for one in checked
-        if ask and not one.problems
-    }
+    cases = agent_health.cases_of(installed.settings, name)
+    with progress(f"Checking {name} ..."):
+        checked = agent_health.check_agents(installed, cases)
+        answers = {
+            one.case: agent_health.smoke_test(installed, one.case, patience)
+            for one in checked
+            if ask and not one.problems
+        }
     screens.report(
         [{"health": one, "round_trip": answers.get(one.case)} for one in checked],
         agent_health.details(checked, answers),

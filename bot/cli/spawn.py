@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from bot.cli import context
 from bot.cli.options import CliError
+from bot.cli.progress import progress
 from bot.cli.remote import RemoteServer
 from bot.cli.submit import (
+    WAITS,
     bot_runs,
     local_actor,
     metadata_pair,
@@ -44,7 +46,7 @@ def spawn(
     """
     wanted = replace(wanted, metadata=dict(metadata_pair(pair) for pair in metadata))
     if server:
-        with closing(RemoteServer(server)) as remote:
+        with closing(RemoteServer(server)) as remote, progress(WAITS):
             outcome = _on_server(remote, wanted, wait)
         report(outcome, running=True, as_json=as_json)
         return
@@ -54,7 +56,7 @@ def spawn(
             f"no project {wanted.project!r}; {nearest(wanted.project, settings.projects)}"
         )
     repository = settings.projects[wanted.project].repository
-    with context.store(settings, redact) as store:
+    with context.store(settings, redact) as store, progress(WAITS):
         outcome = _locally(settings, store, replace(wanted, repository=repository), wait)
         running = bot_runs(store)
     report(outcome, running=running, as_json=as_json)

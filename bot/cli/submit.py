@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import typer
 from rich.console import Group
@@ -19,6 +20,7 @@ from rich.text import Text
 
 from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
+from bot.cli.progress import progress
 from bot.cli.remote import RemoteServer, no_session
 from bot.intake import local_commands
 from bot.intake.commands import COMMANDS, InvalidArgument
@@ -36,6 +38,7 @@ from runtimes.agents.shared.adapter import NotAdopted
 from runtimes.host import RunRef, home_of
 from runtimes.local_records import LocalRecords
 
+WAITS: Final = "Waiting for the bot to apply it ..."
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 _REMOTE_POLL_SECONDS = 0.5
@@ -63,12 +66,12 @@ def submit(
     if server:
         if resume:
             raise CliError("--resume works on the server's own machine only")
-        with closing(RemoteServer(server)) as remote:
+        with closing(RemoteServer(server)) as remote, progress(WAITS):
             outcome = _submit_to(remote, id, kind, text, pull, wait)
         report(outcome, running=True, as_json=as_json)
         return
     settings, redact = context.redacting(config)
-    with context.store(settings, redact) as store:
+    with context.store(settings, redact) as store, progress(WAITS):
         if kind == "start" and store.sessions.get(id) is None:
             outcome = _start(settings, store, id, text, resume, wait)
         elif resume:
