@@ -19,13 +19,22 @@ _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Referrer-Policy": "no-referrer",
 }
-_FORM = """<!doctype html><title>Mergewright</title>
-<h1>Create the GitHub App</h1>
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Set-up · Mergewright</title>
+</head>
+<body><main>{main}</main></body>
+</html>
+"""
+_FORM = """<h1>Create the GitHub App</h1>
 <p>GitHub asks you to confirm the App. Its keys are then sent to this page and stored.</p>
 <form action="{action}" method="post">
 <input type="hidden" name="manifest" value="{manifest}"><button>Continue on GitHub</button></form>
 """
-_SAYS = "<!doctype html><title>Mergewright</title><p>{text}</p>\n"
+_SAYS = "<h1>Set-up</h1><p>{text}</p>"
 
 
 class SetupPage:
@@ -116,7 +125,7 @@ class SetupPage:
 
             def do_GET(self) -> None:
                 status, place, text = page.answer(self.path, self.headers.get("Host", ""))
-                body = text.encode()
+                body = _PAGE.format(main=text).encode() if text else b""
                 self.send_response(status)
                 for name, value in _HEADERS.items():
                     self.send_header(name, value)
