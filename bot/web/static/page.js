@@ -23,6 +23,14 @@ function showAges() {
   }
 }
 
+// On a narrow screen, the current one of many tabs may be out of sight.
+function showCurrent() {
+  for (const one of document.querySelectorAll("nav [aria-current]")) {
+    const nav = one.closest("nav"); // Not scrollIntoView(), which scrolls the page too.
+    nav.scrollLeft = one.offsetLeft - nav.offsetLeft - (nav.clientWidth - one.offsetWidth) / 2;
+  }
+}
+
 // Shows the new state of a card on this page; reload() puts it where it belongs.
 function replaceCard(change) {
   const before = document.getElementById(`session-${change.id}`);
@@ -45,13 +53,17 @@ function selector(element) {
   return element.pathname ? `#main a[href="${CSS.escape(element.getAttribute("href"))}"]` : null;
 }
 
+// What a person is writing or choosing, which stays when the page is read again.
+const KEPT = ["text", "filters", "new-session"];
+
 async function reload() {
-  const answer = await fetch(location.href);
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer) return; // The server restarts: the stream of events says when it is back.
   if (answer.redirected) return location.assign(answer.url); // The session has expired.
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const written = document.getElementById("text");
-  const filters = document.getElementById("filters");
-  const focused = selector(document.activeElement);
+  const kept = KEPT.map((id) => document.getElementById(id)).filter((one) => one);
+  const active = document.activeElement;
+  const focused = selector(active);
   const read = document.getElementById("log")?.scrollTop; // Counted from the end.
   const folds = [...document.querySelectorAll("details[id]")].map((fold) => [fold.id, fold.open]);
   document.getElementById("main").replaceWith(page.getElementById("main"));
@@ -59,11 +71,11 @@ async function reload() {
     const fold = document.getElementById(id);
     if (fold) fold.open = open;
   }
-  const empty = document.getElementById("text");
-  if (written && empty) empty.replaceWith(written); // Keep the text being written, with its cursor.
-  if (filters) document.getElementById("filters").replaceWith(filters);
-  if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
+  for (const one of kept) document.getElementById(one.id)?.replaceWith(one);
+  if (kept.some((one) => one.contains(active))) active.focus({ preventScroll: true });
+  else if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   if (read) document.getElementById("log")?.scrollTo(0, read);
+  showCurrent();
   showAges();
 }
 
@@ -90,8 +102,8 @@ document.addEventListener("toggle", () => missed && reloadSoon(0), true);
 async function showScreen() {
   const screen = document.getElementById("screen");
   if (!screen || document.hidden) return;
-  const answer = await fetch(screen.dataset.screen);
-  if (answer.ok && !answer.redirected) {
+  const answer = await fetch(screen.dataset.screen).catch(() => null);
+  if (answer?.ok && !answer.redirected) {
     const html = await answer.text();
     if (html !== screen.innerHTML) screen.innerHTML = html; // Escaped by the server, as all pages.
   }
@@ -103,10 +115,12 @@ function showState(state, text) {
 }
 
 let lost = false;
+const sent = performance.getEntriesByType("navigation")[0]?.redirectCount > 0;
 const events = new EventSource("/events");
 
 events.onopen = () => {
-  if (lost) reload(); // Changes were missed meanwhile.
+  // Changes were missed meanwhile; and what a form caused may have happened before this connection.
+  if (lost || sent) reloadSoon(0);
   lost = false;
   showState("live", "live");
 };
@@ -147,7 +161,6 @@ const keys = {
 };
 
 const places = document.querySelector("nav.places");
-places.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 [...places.dataset.keys].forEach((key, place) => (keys[key] = () => places.children[place].click()));
 
 document.addEventListener("keydown", (event) => {
@@ -180,6 +193,7 @@ addEventListener("pageshow", () => {
   for (const field of document.getElementById("filters")?.elements ?? []) field.disabled = false;
 });
 
+showCurrent();
 showAges();
 setInterval(showAges, 10000);
 setInterval(showScreen, 1000);
