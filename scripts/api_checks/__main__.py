@@ -19,7 +19,7 @@ TOKEN = "the-token-of-the-page"
 
 def main() -> None:
     """Run all checks; exit 1 if any fails."""
-    parser = argparse.ArgumentParser(prog="scripts/test-web", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/test-web api", description=main.__doc__)
     parser.add_argument("tools", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--max-examples", type=int, default=50, help="requests for each operation")
     given = parser.parse_args()

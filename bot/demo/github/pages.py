@@ -121,7 +121,8 @@ class Pages:
         text = html.escape(title)
         body = (
             f'<!doctype html><meta charset="utf-8"><meta name="viewport" content="width='
-            f'device-width"><title>{text}</title><style>{_STYLE}</style>'
+            f'device-width"><link rel="icon" href="data:,"><title>{text}</title>'
+            f"<style>{_STYLE}</style>"
             f"<p>{self._links}</p><h1>{text}</h1>{''.join(parts)}"
         )
         return Answer(body=body.encode(), headers=dict(_HTML))
