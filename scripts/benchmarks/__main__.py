@@ -11,6 +11,8 @@ from msgspec import to_builtins
 from scripts.benchmarks import (
     board,
     burst,
+    containers,
+    crowd,
     decide,
     flood,
     ingest,
@@ -29,6 +31,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "ingest": ingest.run,
     "sweep": sweep.run,
     "start": start.run,
+    "containers": containers.run,
     "decide": decide.run,
     "reading": reading.run,
     "sessions": sessions.run,
@@ -37,6 +40,7 @@ BENCHMARKS: Mapping[str, Callable[[], dict[str, Figure]]] = {
     "burst": burst.run,
     "flood": flood.run,
     "streams": streams.run,
+    "crowd": crowd.run,
     "board": board.run,
 }
 
@@ -52,7 +56,7 @@ def main() -> int:
         if options.only in (None, name):
             sys.stderr.write(f"measuring {name} ...\n")
             figures |= run()
-    width = max(map(len, figures))
+    width = max(map(len, figures), default=0)
     for name, figure in figures.items():
         held = "" if not figure.limit else "holds" if figure.holds else "DOES NOT HOLD"
         print(f"{name:{width}}  {figure.value:10.2f} {figure.unit:8} {figure.limit:40} {held}")

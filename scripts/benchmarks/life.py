@@ -29,6 +29,7 @@ _THRESHOLDS = """
 [policy]
 mode = "merge"
 review-debounce-seconds = 1
+day-usd = 0
 [timing]
 resync-seconds = 3600
 write-interval-seconds = {}

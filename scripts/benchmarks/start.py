@@ -1,4 +1,4 @@
-"""Compares the time from a label to a running agent with that of doing the same by hand."""
+"""Compares the time from a label to a running agent with that by hand, and with a sandbox."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -15,10 +15,13 @@ from bot.demo.bot_process import free_port
 from bot.demo.github import GitHubServer
 from bot.demo.github.repository import Repository
 from config.load import Secrets, load_settings
+from runtimes.isolation import ISOLATIONS
 from scripts.benchmarks.figure import Figure
 
 ROUNDS = 7
 TIMES_BY_HAND, PLUS_MS = 1.5, 250.0
+SANDBOX_MS = 30.0  #: What a sandbox may add.
+_NONE, _SANDBOX = "none", "bubblewrap"
 _FILES = {f"src/module_{number}.py": "pass\n" * 20 for number in range(50)}
 _TOKEN, _SECRET = "token-of-the-bench", "secret-of-the-bench"
 _CONFIG = """
@@ -34,7 +37,7 @@ agent = "toucher"
 program = "shell"
 command = {command}
 [runtime]
-isolation = "none"
+isolation = "{isolation}"
 [limits]
 sessions = 100
 memory-per-session-mb = 0
@@ -42,15 +45,24 @@ memory-per-session-mb = 0
 
 
 def run() -> dict[str, Figure]:
-    """Start agents by a label and by hand, in alternation."""
-    with tempfile.TemporaryDirectory(prefix="mw-") as name, _bot(Path(name)) as (repo, started):
-        by_hand, by_label = [], []
+    """Start agents by a label, without and in a sandbox, and by hand, in alternation."""
+    kinds = [_NONE]
+    if why := ISOLATIONS[_SANDBOX].unavailable():
+        sys.stderr.write(f"start.sandbox_adds is left out: {why}\n")
+    else:
+        kinds.append(_SANDBOX)
+    by_hand: list[float] = []
+    by_label: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="mw-"))
+        bots = {kind: stack.enter_context(_bot(Path(name, kind), kind)) for kind in kinds}
         for turn in range(ROUNDS):
-            by_hand.append(_by_hand(Path(name), repo, turn))
-            by_label.append(_by_label(repo, started))
-    hand, label = median(by_hand) * 1000, median(by_label) * 1000
+            by_hand.append(_by_hand(Path(name), bots[_NONE][0], turn))
+            for kind, bot in bots.items():
+                by_label[kind].append(_by_label(*bot))
+    hand, label = median(by_hand) * 1000, median(by_label[_NONE]) * 1000
     most = TIMES_BY_HAND * hand + PLUS_MS
-    return {
+    figures = {
         "start.by_hand": Figure(value=hand, unit="ms"),
         "start.label_to_agent": Figure(
             value=label,
@@ -59,14 +71,20 @@ def run() -> dict[str, Figure]:
             holds=label <= most,
         ),
     }
+    if _SANDBOX in by_label:
+        pairs = zip(by_label[_SANDBOX], by_label[_NONE], strict=True)
+        adds = median(sandboxed - plain for sandboxed, plain in pairs) * 1000
+        figures["start.sandbox_adds"] = Figure(
+            value=adds, unit="ms", limit=f"<= {SANDBOX_MS:g}", holds=adds <= SANDBOX_MS
+        )
+    return figures
 
 
 @contextmanager
-def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
-    """Run a bot whose agent only creates a file named after its session."""
-    started = folder / "started"
-    started.mkdir()
-    command = ["/bin/sh", "-c", f': > "{started}/$MERGEWRIGHT_SESSION"; exec sleep 600']
+def _bot(folder: Path, isolation: str) -> Iterator[tuple[Repository, Path]]:
+    """Run a bot whose agent only creates a file; yield also the folder of all runs."""
+    folder.mkdir()
+    command = ["/bin/sh", "-c", ': > "$MERGEWRIGHT_RUN_DIR/spool/started"; exec sleep 600']
     with GitHubServer(folder / "github") as github:
         github.bot_account("bot", token=_TOKEN)
         repo = github.repository("acme/bench", files=_FILES)
@@ -77,7 +95,11 @@ def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
         config = folder / "mergewright.toml"
         config.write_text(
             _CONFIG.format(
-                port=port, data=folder / "data", url=github.url, command=json.dumps(command)
+                port=port,
+                data=folder / "data",
+                url=github.url,
+                command=json.dumps(command),
+                isolation=isolation,
             )
         )
         secrets = Secrets(token=_TOKEN, webhook_secret=_SECRET, page_token="page")
@@ -87,19 +109,19 @@ def _bot(folder: Path) -> Iterator[tuple[Repository, Path]]:
             while app.health().standby_reason:
                 time.sleep(0.01)
             repo.webhook(f"http://127.0.0.1:{port}/webhooks/github", _SECRET)
-            yield repo, started
+            yield repo, folder / "data" / "sessions"
         finally:
             app.stop()
             for name in app.wiring.locations.host.runtime.look():
                 app.wiring.locations.host.runtime.stop(name, grace_seconds=0.1)
 
 
-def _by_label(repo: Repository, started: Path) -> float:
+def _by_label(repo: Repository, runs: Path) -> float:
     """Return the seconds from the label to the first action of the agent."""
     issue = repo.open_issue("Bench", by="alice")
     begun = time.perf_counter()
     issue.label("mergewright", by="alice")
-    _until_exists(started / f"bench-{issue.number}")
+    until_exists(runs / f"bench-{issue.number}_r1" / "spool" / "started")
     return time.perf_counter() - begun
 
 
@@ -117,14 +139,15 @@ def _by_hand(folder: Path, repo: Repository, turn: int) -> float:
     )
     program = f": > {mark}; exec sleep 600"
     subprocess.run([*tmux, "new-session", "-d", "-s", f"t{turn}", "-c", tree, program], check=True)
-    _until_exists(mark)
+    until_exists(mark)
     took = time.perf_counter() - begun
     if turn == ROUNDS - 1:
         subprocess.run([*tmux, "kill-server"], check=True)
     return took
 
 
-def _until_exists(path: Path) -> None:
+def until_exists(path: Path) -> None:
+    """Wait for a file; end the benchmark if it does not exist after half a minute."""
     deadline = time.monotonic() + 30
     while not path.exists():
         if time.monotonic() > deadline:

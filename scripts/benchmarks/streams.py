@@ -16,23 +16,23 @@ from tests.web.conftest import Site
 #: The number of streams of each kind.
 STREAMS, CHANGES, LIMIT_MS = 100, 100, 250.0
 _PATHS = {"page": "/events", "api": "/api/v1/events"}
-_TOKEN = "token-of-the-bench"
+TOKEN = "token-of-the-bench"
 
 
 def run() -> dict[str, Figure]:
     """Change one session repeatedly; each time, all streams must get an event."""
     with tempfile.TemporaryDirectory(prefix="mw-") as name, ExitStack() as opened:
-        site = opened.enter_context(closing(Site(Path(name), token=_TOKEN)))
+        site = opened.enter_context(closing(Site(Path(name), token=TOKEN)))
         session = site.session(1)
         streams = {
-            kind: [opened.enter_context(_stream(site, path)) for _ in range(STREAMS)]
+            kind: [opened.enter_context(stream(site.server.port, path)) for _ in range(STREAMS)]
             for kind, path in _PATHS.items()
         }
         taken: dict[str, list[float]] = {kind: [] for kind in streams}
         for number in range(CHANGES):
             begun = time.perf_counter()
             site.decide(session, Status.WORKING, f"step {number}")
-            for kind, last in _arrivals(streams).items():
+            for kind, last in arrivals(streams).items():
                 taken[kind].append((last - begun) * 1000)
     return {
         f"streams.{kind}": Figure(
@@ -46,10 +46,10 @@ def run() -> dict[str, Figure]:
 
 
 @contextmanager
-def _stream(site: Site, path: str) -> Iterator[socket.socket]:
+def stream(port: int, path: str) -> Iterator[socket.socket]:
     """The connection of an open stream, without what it has received."""
-    with socket.create_connection(("127.0.0.1", site.server.port)) as connection:
-        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
         connection.sendall(head.encode())
         received = b""
         while b": alive" not in received:
@@ -57,7 +57,7 @@ def _stream(site: Site, path: str) -> Iterator[socket.socket]:
         yield connection
 
 
-def _arrivals(streams: dict[str, list[socket.socket]]) -> dict[str, float]:
+def arrivals(streams: dict[str, list[socket.socket]]) -> dict[str, float]:
     """Return the time at which the last stream of each kind got its event."""
     last: dict[str, float] = {}
     with selectors.DefaultSelector() as selector:
