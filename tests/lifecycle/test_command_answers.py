@@ -42,6 +42,10 @@ REFUSED = {
         S.QUEUED,
         "A session is already working on this issue (`queued`): waits for a free slot.",
     ),
+    "adopt": (
+        S.QUEUED,
+        "A session is already working on this pull request (`queued`): waits for a free slot.",
+    ),
     "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
     "resume": (S.QUEUED, "The session is not paused (`queued`): waits for a free slot."),
@@ -74,6 +78,14 @@ def test_a_merged_session_is_not_started_again() -> None:
     assert answers(asking("start", IN[S.MERGED])) == {
         "command_refused:comment-start": (
             "The session cannot be started again (`merged`): pull request #34 was merged."
+        )
+    }
+
+
+def test_the_pull_request_of_an_ended_session_is_not_adopted() -> None:
+    assert answers(asking("adopt", IN[S.KILLED])) == {
+        "command_refused:comment-adopt": (
+            "Its session has ended: stopped. Write `/mergewright start` to continue it."
         )
     }
 
