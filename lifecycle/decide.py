@@ -86,7 +86,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
 
 
 def _acknowledged(judged: Judged) -> tuple[Action, ...]:
-    """Return the reply to the command that froze the session; held back, it would come too late."""
+    """Return the reaction and reply to the `freeze` command, which a freeze must not hold back."""
     facts = judged.view.facts
     known = facts.done.keys() | facts.pending | facts.failures.keys()
     allowed = exempt(facts) - known
@@ -97,7 +97,7 @@ def _acknowledged(judged: Judged) -> tuple[Action, ...]:
 
 
 def _cause(judged: Judged) -> Key | None:
-    """Return the key of the finding that people are notified of, or of a merge that waits for them.
+    """Return the key of what people are notified of: a finding, or a merge that awaits a person.
 
     None: there is neither.
     """
@@ -150,8 +150,8 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
     """Return the new actions for the status, and when time alone may add more; None: never.
 
-    Actions that are done, pending or failed are omitted, and messages while the agent's receipt of
-    the last one is awaited. Of actions with the same key, and of starts, the first one is used.
+    Omits actions that are done, pending or failed, and all messages while the receipt of the last
+    one is awaited. Of actions with the same key, and of starts, the first one is used.
     """
     facts = judged.view.facts
     # The agent gets no other message until the last one is known to have arrived or not.

@@ -206,8 +206,8 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups`: the waiting session's; `full`: those of them without a free place; `busy`: the groups
-    of each session with a slot. A group is omitted if every session in a full group is in it too:
-    the end of such a session frees a place in both, so that none has to be reserved.
+    of each session with a slot. A group is omitted if it has every `busy` session of the full
+    groups: when one ends, a place in both groups is free, so none has to be reserved.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

@@ -1,6 +1,6 @@
 """The rules of all commands: the statuses in which each works, and its replies.
 
-A command is judged by the session's status without it and all later commands. The key of its reply
+A command is judged by the status the session had without it and later ones. The key of its reply
 records whether it was applied or refused, and stays valid. A command that is applied without a
 reply, such as `stop`, is judged again until the session has ended.
 """
@@ -265,8 +265,8 @@ def offered(judged: Judged) -> tuple[str, ...]:
     """Return the commands that a report names.
 
     They work in this status but not in all, and those without a text would be accepted now;
-    `cancel` is named only after a command to merge. The facts are those with only the commands
-    that take effect.
+    `cancel` is named only after a command to merge. Pass facts with only the commands that take
+    effect.
     """
     facts, now = judged.view.facts, judged.view.now
     listed = ((kind, row) for kind, row in COMMAND_RULES.items() if row.works != _EVERY)

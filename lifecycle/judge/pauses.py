@@ -69,7 +69,7 @@ def by_budget(view: SessionView) -> Finding | Recheck | None:
 
 
 def exhausted(view: SessionView) -> Finding | Recheck | None:
-    """Return a finding for the first budget that is used up, or when the next one may be."""
+    """Return a finding for the first budget used up, or a `Recheck` when one may be."""
     state, facts, now = view.budgets, view.facts, view.now
     if not state.exhausted:
         return Recheck(state.changes_at) if state.changes_at else None
@@ -168,13 +168,13 @@ def freezing(facts: Facts) -> Command | None:
 
 
 def is_undone(command: Command, facts: Facts) -> bool:
-    """Whether a command is a `freeze` that a later `unfreeze` undid, so its reply is false."""
+    """Whether this is a `freeze` that a later `unfreeze` undid: its reply would be untrue."""
     later = (one for one in facts.commands if one.kind == "unfreeze" and one.at > command.at)
     return command.kind == "freeze" and any(later)
 
 
 def exempt(facts: Facts) -> frozenset[Key]:
-    """Return the keys of the actions that a freeze by command does not hold: its own reply."""
+    """Return the keys that a `freeze` command does not hold back: its reaction and reply."""
     freeze = freezing(facts)
     if freeze is None or _frozen_outside(facts) is not None:
         return frozenset()

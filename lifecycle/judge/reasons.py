@@ -26,7 +26,7 @@ class Advice(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The remedy, followed by the command `again`, unless the remedy names that command."""
+        """The remedy, then the command named in `again`, unless the remedy contains it."""
         command = f"`/{NAME} {self.again}`"
         mention = self.again and command not in self.remedy
         return f"{self.remedy} {command} may also help." if mention else self.remedy
@@ -165,7 +165,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
         again="restart",
     ),
     Reason.NOTHING_TO_SHOW: Advice(
-        "Add details to the issue (the agent gets them), or close the issue."
+        "Add details to the issue (the agent gets them) or close it; without an issue, write "
+        "`/mergewright tell TEXT` or `stop`."
     ),
     Reason.UNCOMMITTED_WORK: Advice(
         "Write `/mergewright tell TEXT` to have the agent commit or discard the changes, or do it "

@@ -100,9 +100,9 @@ def since(view: SessionView) -> datetime:
 
 
 def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
-    """Return when the agent last showed activity, and when a sign from the future will count.
+    """Return when the agent last showed activity, and when the next sign will count.
 
-    A sign counts unless its time is too far in the future; None: there is no such sign.
+    A sign dated too far in the future does not count yet; None: there is no such sign.
     """
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]

@@ -33,7 +33,8 @@ class _OnNumber(_Action, frozen=True, kw_only=True):
 class Prompt(Struct, frozen=True, kw_only=True):
     """A message to the agent: a template of `config/prompts/`, and the values to fill in."""
 
-    name: str  #: The template's file name without `.md`.
+    #: The template's file name without `.md`; empty: the program starts without a message.
+    name: str
     values: Mapping[str, str] = field(default_factory=dict)  #: By placeholder.
     items: tuple[Mapping[str, str], ...] = ()  #: The failed checks or remarks that it lists.
 

@@ -37,7 +37,7 @@ class Spawn(Struct, frozen=True, kw_only=True):
 
 
 class Adopted(Struct, frozen=True, kw_only=True):
-    """A person's open pull request that a session is to continue, as it was read then."""
+    """A person's open pull request that a session is to continue, as read on `adopt`."""
 
     branch: str
     head: str

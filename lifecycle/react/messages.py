@@ -148,7 +148,7 @@ def reword(judged: Judged) -> Wanted:
 
 
 def move_commits(judged: Judged) -> Wanted:
-    """Ask the agent to move commits from another branch, or none, to the session's branch."""
+    """Ask the agent to bring commits on another branch or detached HEAD to the session's."""
     view, cause = judged.view, causes.off_branch(judged.view)
     commits, tries = view.facts.work.off_branch, view.history.first_sent(causes.MOVE)
     if commits and cause and causes.due(view, cause, tries, view.policy.ci_repairs):
@@ -289,7 +289,7 @@ def as_patches(body: str, thread: Thread) -> str:
 
 
 def _replaced(thread: Thread) -> list[str]:
-    """Return the lines that a thread is about, which end its hunk; empty: the hunk lacks some."""
+    """Return the lines that a thread is about: its hunk's last; empty if that lacks any."""
     if thread.line is None:
         return []
     shown = [line[1:] for line in thread.diff.splitlines() if line[:1] in ("+", " ")]

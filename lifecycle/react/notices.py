@@ -54,8 +54,8 @@ def reply(judged: Judged) -> Wanted:
 def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
     """Whether the agent had received every comment of a thread before the push at `pushed`.
 
-    A run that is lost may leave a commit that answers the comments. They are sent again to the next
-    run, which pushes that commit; if it then adds none, the commit is the answer.
+    A lost run may leave a commit that answers the comments. The next run gets the comments again
+    and pushes that commit; if it adds no other, that commit is the answer.
     """
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
@@ -68,7 +68,7 @@ def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> boo
 
 
 def notify_of_handover(judged: Judged) -> Wanted:
-    """Notify people once for each push by a person that the agent waits for `resume`."""
+    """After each push by a person, notify people once that the agent awaits `resume`."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         sha = pull.person.sha

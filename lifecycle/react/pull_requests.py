@@ -41,7 +41,7 @@ def publish(judged: Judged) -> Wanted:
 
 
 def adopt(judged: Judged) -> Wanted:
-    """Move the session's branch to commits that build on it, from another branch or none."""
+    """Move the session's branch to the commits checked out off it, if they build on it."""
     work = judged.view.facts.work
     commits = work.off_branch
     if commits is not None and commits.adoptable:
@@ -101,7 +101,7 @@ def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
 
 
 def update_asked(judged: Judged) -> Wanted:
-    """Update the branch from its base on command where `update` does not: if it is not behind."""
+    """On command, update a branch that is not behind its base; `update` handles the others."""
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
     if pull is None or command is None or view.history.updated_since(command.at):
         return

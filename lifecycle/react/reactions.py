@@ -35,7 +35,7 @@ def always(_: Signals) -> bool:
 
 
 class Reaction(NamedTuple):
-    """One row: a function, and the statuses and signals under which it is called."""
+    """A table row: a function, and the statuses and signals that call for it."""
 
     statuses: frozenset[Status]
     then: Callable[[Judged], Wanted]  #: Yields the actions.

@@ -148,7 +148,7 @@ class ActionHistory:
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """The start of the next run, by the number of the run before, which failed or was lost."""
+        """When the next run was started, by the number of the run that failed or was lost."""
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:

@@ -254,7 +254,7 @@ def spending_line(facts: Facts, policy: Policy, now: datetime) -> str:
 
 
 def cost(spent: Spending) -> str:
-    """Return the spending in words: dollars, and tokens without a price; all tokens if neither."""
+    """Return the spending in words: dollars and unpriced tokens; if both are 0, all tokens."""
     parts = [f"{spent.cost_usd:.2f} USD"] if spent.cost_usd else []
     if spent.unpriced:
         parts.append(f"{spent.unpriced} tokens without a price")

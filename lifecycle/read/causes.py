@@ -50,7 +50,7 @@ def conflict(view: SessionView) -> Key | None:
 
 
 def remote_commits(view: SessionView) -> Key | None:
-    """Return the cause for commits of others on GitHub's branch that the workspace lacks."""
+    """Return the cause if GitHub's branch has others' commits that the workspace lacks."""
     return keys.merge_branch(view.pull.head) if view.pull and view.has_remote_commits else None
 
 

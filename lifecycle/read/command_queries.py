@@ -42,7 +42,7 @@ class CommandQueries:
 
     @property
     def permission_mode(self) -> str:
-        """The permission mode by the newest command with one, or else as created; empty: none."""
+        """The mode of the newest command that names one, else the session's own; empty: none."""
         giving = [one for one in self.facts.commands if one.kind in _GIVES_MODE]
         given = [one for one in giving if mode_of(one.text)]
         last = max(given, key=lambda command: command.at, default=None)

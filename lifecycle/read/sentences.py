@@ -90,7 +90,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations, which may prevent a merge by a rule; empty: none."""
+    """Return the unresolved conversations; a rule may block the merge for them. Empty: none."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"

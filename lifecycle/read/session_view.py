@@ -233,8 +233,8 @@ class SessionView(CommandQueries):
     def rerunnable_checks(self) -> list[Check]:
         """The flaky and cancelled checks, which may pass in a rerun.
 
-        Empty if a check failed that is not flaky and passes on the base branch, and if the merge
-        queue's own checks failed: the queue does not retry that commit.
+        Empty if a failed check is not flaky and passes on the base branch, or if the merge queue's
+        own checks failed: the queue does not retry that commit.
         """
         failed = self.checks_to_fix
         in_queue = self.dequeued is not None and self.dequeued.checks
@@ -313,7 +313,7 @@ class SessionView(CommandQueries):
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: by an author who may write, not to the bot or by it.
+        """Whether a remark is for the agent: by an author who may write, not by or to the bot.
 
         Remarks of a bot count only if `Policy.bots` lists it.
         """
