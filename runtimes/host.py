@@ -84,7 +84,7 @@ class Resources(Struct, frozen=True, kw_only=True):
 class StartSpec(Struct, frozen=True, kw_only=True):
     """How to start a run."""
 
-    prompt: str  #: The first message to the agent.
+    prompt: str  #: The first message to the agent; empty: it waits for a person's.
     isolation: IsolationSpec
     env: Mapping[str, str] = {}  #: The session's own variables, such as those of its ports.
     resume: str = ""  #: The agent's own ID of the conversation to resume; empty: none.

@@ -22,7 +22,7 @@ class LocalPorts:
         self._folder = folder / "ports"
 
     def allot(self, session: str, count: int, first: int, last: int) -> Sequence[int]:
-        """Return so many ports from `first` to `last` that are the session's. Idempotent.
+        """Return `count` ports from `first` to `last`, now the session's. Idempotent.
 
         It keeps the ports that it has, as long as they are in the range. A new one is free at that
         moment. Raises `RuntimeFailure` if there are too few.

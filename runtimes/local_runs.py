@@ -291,7 +291,7 @@ def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) 
 
 
 def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
-    """Whether the files need not be read: no output since last time, and the next is not due."""
+    """Whether files need no reading: none is due, and nothing changed since the last one."""
     return (
         watched.seen == seen
         and now < watched.again_at

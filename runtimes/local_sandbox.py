@@ -58,7 +58,7 @@ _CHUNK = 65_536
 
 
 class SandboxEnd(Struct, frozen=True, kw_only=True):
-    """How a command in a sandbox ended, and the set-up before it."""
+    """How the set-up and the command of a sandbox ended."""
 
     code: int  #: The exit code; as in a shell, 128 + N if signal N ended the command.
     seconds: float  #: From the start of the set-up to the end of the command.
@@ -89,7 +89,7 @@ class LocalSandbox:
         """Check out a branch of GitHub as it is now, with the operator's `env_files`.
 
         `mirror` is the bot's mirror of the project: its URL and password are used, and its objects
-        if it exists; it is not changed. `sign_off` is as for `Worktree`. Raises `GitFailure`.
+        if it exists; it is not changed. Raises `GitFailure`.
         """
         lender = [mirror.path] if mirror.path.is_dir() else []
         init(self._origin, borrow=lender)

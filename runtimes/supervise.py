@@ -119,7 +119,7 @@ def stat(pid: int | str) -> list[str] | None:
 def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: Callable[[], None]) -> int:
     """Start the program as the terminal's foreground group; return its pid.
 
-    `prepare` is called in its process. If the program cannot be run, that exits with 127.
+    `prepare` is called in its process, which exits with 127 if the program cannot run.
     """
     parent = os.getpid()
     pid = os.fork()

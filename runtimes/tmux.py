@@ -148,7 +148,7 @@ class Tmux:
             self._once(name, key, *load, do=paste, otherwise=f"delete-buffer -b {buffer}")
 
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
-        """Press keys and record `key` in one sequence, as `send` does."""
+        """Press `keys`, only once for each `key`; see `Runtime.press`."""
         self._once(name, key, do=f"send-keys -t ={name}: {shlex.join(keys)}")
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:

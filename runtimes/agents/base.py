@@ -167,7 +167,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     def trusted(self) -> tuple[Path, ...]:
         """The folders that programs ask to trust: the workspace and its main repository.
 
-        Programs store the trust in a worktree for its main repository.
+        Trust in a worktree is stored under its main repository.
         """
         common = self.git_folders[-1]
         main = common.parent if common.name == ".git" else common

@@ -90,7 +90,7 @@ def _second(kind: str, limits: Limits) -> Mapping[str, str]:
 
 
 def _memberships(own: Path) -> Iterator[tuple[str, str]]:
-    """Yield each controller with this process's group; for version 2, an empty name with it."""
+    """Yield each controller's name (empty for version 2) and this process's group in it."""
     with suppress(OSError):
         for line in own.read_text().splitlines():
             _, controllers, path = line.split(":", 2)

@@ -76,7 +76,7 @@ def _is_prefix(folder: Path) -> bool:
 
 
 def _next(file: Path, path: str) -> list[Path]:
-    """Return what a link points to; of another file, its real path and a script's interpreter."""
+    """Return where a link leads; for other files, the real path and a script's interpreter."""
     real = Path(os.path.realpath(file))
     if file.is_symlink():
         return [file.parent / file.readlink(), real]

@@ -75,7 +75,8 @@ def removed_commits(
     """Return others' commits that a push removes from the branch: in `there`, but not in `head`.
 
     `there` is the commit of GitHub's branch. Merges and commits of `base` are ignored, as are those
-    with emails that `is_ours` accepts: an agent may rebase its own commits.
+    with emails that `is_ours` accepts (or `committer`, as in `foreign_commits`): an agent may
+    rebase its own commits.
     """
     return list(_foreign(mirror, is_ours, committer, there, "--no-merges", "--not", head, base))
 

@@ -3,6 +3,7 @@
 refs/heads/*                             GitHub's branches, as last fetched
 refs/mergewright/sessions/SESSION        a session's commits, as last taken or merged
 refs/mergewright/pushed/BRANCH           the commit last pushed to a branch
+refs/mergewright/allowed/BRANCH          the signed form of a commit that a person allowed
 refs/mergewright/preserved/SESSION/RUN   work that was preserved from a workspace
 """
 
@@ -139,7 +140,7 @@ class Mirror:
         )
 
     def tracked(self, sha: str, names: Collection[str]) -> Sequence[str]:
-        """Which of these files a commit of the mirror's contains."""
+        """Return those of these files that the commit `sha` has."""
         return git(self.path, "ls-tree", "-r", "--name-only", _sha(sha), "--", *names).splitlines()
 
     def pull_template(self, sha: str) -> str:
@@ -162,9 +163,10 @@ class Mirror:
         return git(self.path, "show", f"{sha}:{found[0]}") if found else ""
 
     def commits(self, sha: str, base: str = "") -> tuple[Commit, ...]:
-        """Return the commits of `sha` that are not in `base`, oldest first; at most the last 250.
+        """Return all commits of `sha` that are not in `base`, oldest first.
 
-        `base` is a commit; empty: return those that are on no branch of GitHub.
+        `base` is a commit; empty: return those that are on no branch of GitHub. Raises `GitFailure`
+        for more than 64 MiB of messages.
         """
         shown = ("-z", "--reverse", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
@@ -376,7 +378,7 @@ class Mirror:
         return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
 
     def _drop_old_locks(self) -> bool:
-        """Remove the locks that a crash left, older than any git call; return whether any was."""
+        """Remove locks older than git's longest time-out, left by a crash; return if any were."""
         old = time.time() - NETWORK_SECONDS
         locks = [lock for lock in self.path.rglob("*.lock") if lock.stat().st_mtime < old]
         for lock in locks:

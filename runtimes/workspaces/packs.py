@@ -1,7 +1,7 @@
-"""Imports packs that may be hostile into a repository that only the bot writes to.
+"""Writes packs in a session, and imports such packs, which may be hostile, into the mirror.
 
-A pack is examined in a folder of its own, which git reads as further objects of the repository. A
-refused pack leaves nothing behind, as with git's own `receive-pack`.
+An imported pack is examined in a folder of its own, which git reads as further objects of the
+repository. A refused pack leaves nothing behind, as with git's own `receive-pack`.
 """
 
 import tempfile

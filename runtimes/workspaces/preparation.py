@@ -18,11 +18,11 @@ def prepare(
 ) -> str | None:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
-    A complete workspace is kept as it is; only locks of a killed git are removed. A missing or
-    damaged one is made again: what is left is preserved as the work of `run`, and the branch begins
-    at the session's known work (pushed, fetched or preserved), if there is any. Safe to repeat.
-    Returns the commit the work is based on. None: the workspace has to be made, and `may_make`,
-    called right before that, forbids it, or another bot has just made it.
+    A complete one is kept; if `may_make` allows, it loses stale locks of git. A missing or damaged
+    one is made again: what is left is preserved as the work of `run`, and the branch begins at the
+    session's known work (pushed, fetched or preserved), if there is any. Safe to repeat. Returns
+    the commit the work is based on. None: nothing was made, because `may_make`, called right
+    before, forbade it, or another bot had just made the workspace.
 
     Raises `GitFailure`.
     """

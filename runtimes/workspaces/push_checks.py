@@ -1,4 +1,4 @@
-"""Checks commits before they are pushed: protected paths, skipped CI, secrets."""
+"""Checks commits before they are pushed: protected paths, encodings, skipped CI, secrets."""
 
 import re
 import tempfile
@@ -78,10 +78,10 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 
 
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` is true for a part of the patches of the commits that a push publishes.
+    """Whether `finds` is true for any part of the patches that a push of `head` would publish.
 
-    The patches are searched in parts, because a few objects may hold gigabytes of text. Raises
-    `PatchTooLarge` for more than 256 MiB.
+    The text is searched in overlapping parts, to save memory. Raises `PatchTooLarge` if there is
+    more than 256 MiB of it.
     """
     try:
         with published_patches(mirror, head, "--format=raw", most=_PATCH_BYTES) as files:

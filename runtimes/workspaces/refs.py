@@ -92,7 +92,7 @@ def _identity(path: str) -> tuple[int, ...] | None:
 
 
 def commits(repository: Path, worktree: str) -> list[str]:
-    """Return the commits of HEAD of a worktree, of stashes and branches: at most 200, each once."""
+    """Return the commits that a worktree's HEAD, stashes and branches point to; at most 200."""
     refs = (f"worktrees/{worktree}/HEAD", "refs/stash")
     found = [_commit(_read(repository, ref, _REF_BYTES)) for ref in refs]
     found += branches(repository).values()

@@ -123,7 +123,7 @@ def checkout_of(root: Path, session: str) -> Path:
 def remove_locks(repository: Path) -> None:
     """Remove the locks of refs, indexes and settings that a killed git left in a repository.
 
-    Call it only while no git runs there: an agent's would fail at them. Raises `OSError`.
+    An agent's git fails at them. Call it only while no git runs there. Raises `OSError`.
     """
     for path, _ in islice(walk(repository, without="objects"), _FILES):
         if path.suffix == ".lock":  # No branch has such a name: git-check-ref-format(1).

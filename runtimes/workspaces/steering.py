@@ -20,7 +20,7 @@ class Steering:
     def __init__(self, note: Path, git: SessionGit) -> None:
         """`note` is the bot's file that stores the held commit and the patterns.
 
-        `note` is a file of the bot's for the commit whose versions are held, and the patterns.
+        `git` runs commands in the bot's repository, on the checkout's files.
         """
         self._git, self._leave_out = git.on_files, git.leave_out
         self._note = note

@@ -131,7 +131,7 @@ class Worktree:
         return self._tip.commit()
 
     def commits(self) -> list[str]:
-        """Return the commits of branches, HEAD and stashes, at most 200, without running git."""
+        """Return the commits branches, HEAD and stashes point to (at most 200), without git."""
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
@@ -217,7 +217,7 @@ class Worktree:
             packs.write_pack(self._git, commit, have, into, most)
 
     def move(self, old: str, new: str) -> None:
-        """Move the branch and the files from one commit to another, which `origin` has.
+        """Move the branch and the files from one commit to another, which the mirror has.
 
         The branch must be checked out at `old`, without uncommitted changes. Call it only while the
         agent is at rest. Does nothing if the branch is at `new` already.

@@ -135,7 +135,7 @@ class AiderReader(Reader):
         self._words.clear()
 
     def _note(self, line: str) -> None:
-        """Note a line of Aider itself; one with token counts ends the model's words above it."""
+        """Note a line that Aider wrote; one with token counts ends the model's text above it."""
         if line.startswith("Tokens: "):
             self._error = ""
             words = "\n".join(map(str.rstrip, self._words)).strip()

@@ -21,7 +21,7 @@ def last_line(screen: str) -> str:
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the question on the screen; empty: none. The first word of a choice is sent."""
+    """Return the question on the screen; empty: none. A choice's first word answers it."""
     asked = QUESTION.fullmatch(last_line(screen))
     if asked is None:
         return Dialog()

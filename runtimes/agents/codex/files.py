@@ -52,7 +52,7 @@ class CodexError(Struct, frozen=True):
 
 
 class CodexTokens(Struct, frozen=True):
-    """Tokens of one response: input includes cached tokens, output reasoning tokens."""
+    """Tokens of one response: cached ones count as input, reasoning ones as output."""
 
     input_tokens: Count = 0
     cached_input_tokens: Count = 0

@@ -1,8 +1,8 @@
 """The files of Gemini CLI: transcripts, with their messages.
 
 A conversation is in `tmp/*/chats/session-*-ID.jsonl`, with the first 8 characters of its id; a
-resumed one may have two such files, because the program creates a stub at each start in another
-minute (measured).
+resumed one may have two such files, because each start in a later minute than the last creates a
+stub (measured).
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ class GeminiMessageParser:
         self._returned: set[tuple[str, str]] = set()
 
     def __call__(self, line: str) -> Iterator[Message]:
-        """Yield the messages of the next line that no earlier line had."""
+        """Yield the next line's messages that no earlier line had."""
         record = decode_json(line, GeminiRecord)
         if record is None:
             return

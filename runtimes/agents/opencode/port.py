@@ -85,7 +85,7 @@ def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None
 
 @contextmanager
 def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
-    """Yield a function that returns the response to method, path and body. Both raise `OSError`."""
+    """Yield a function from method, path and body to the response. Both raise `OSError`."""
     server = decode_json(read_text(server_file(files)), OpenCodeServer)
     if server is None:
         raise OSError(f"{server_file(files)} does not say where the program answers")

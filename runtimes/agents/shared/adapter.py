@@ -87,8 +87,9 @@ class AgentAdapter(ABC):
     ) -> LaunchSpec:
         """Write the files the program needs (settings, hooks, prompt); return how to start it.
 
-        `resume` is the id of the conversation to resume, or empty; one that is missing from the
-        session's home is replaced by a new conversation. Idempotent.
+        Without a `prompt` the program waits for a message at its terminal. `resume` is the id of
+        the conversation to resume, or empty; one that is missing from the session's home is
+        replaced by a new conversation. Idempotent.
         """
 
     def adopt(self, files: RunFiles, native: str) -> None:
@@ -228,7 +229,7 @@ def begin_run(
 
 
 def _is_key(name: str, known: Collection[str]) -> bool:
-    """Whether a variable holds a model key, as those of most providers do by their name."""
+    """Whether a variable holds a model key by its name: a `known` one, or `*_API_KEY`."""
     return name in known or name.endswith("_API_KEY")
 
 
@@ -243,6 +244,8 @@ def with_prompt(
     files: RunFiles, argv: Iterable[str], prompt: str, name: str = ""
 ) -> tuple[str, ...]:
     """Return a command line with the prompt as its last argument, read from its file at the start.
+
+    Without a prompt the command line is returned as it is.
 
     `name` is the option that takes the prompt, with `=`; empty: it is an argument by itself. Only
     the program's command line has the prompt, not those of the sandbox and the terminal around it.

@@ -59,7 +59,7 @@ class LineMessageReader:
     def __init__(
         self, paths: Callable[[], Iterable[Path]], parser: Callable[[], LineParser]
     ) -> None:
-        """Read the files that `paths` lists in order at each call; `parser` makes one for each."""
+        """Each call of `paths` lists the files in order; `parser` makes a parser for one file."""
         self._paths = paths
         self._parser = parser
         self._files: dict[Path, tuple[LineTail, LineParser]] = {}

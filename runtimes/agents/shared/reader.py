@@ -76,7 +76,7 @@ class Reader(ABC):
 
     @abstractmethod
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return `agent`, which has the state that the files show, with its activity.
+        """Return `agent`, as the files show it, with the activity it has now.
 
         Not called for a program that has ended.
         """
