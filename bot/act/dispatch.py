@@ -50,10 +50,10 @@ class ActionDispatcher:
     app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
-        """Carry out one action and return its result; failures are results, too.
+        """Carry out one action and return its result. A failure is a result as well.
 
         `check` is called right before the effect of an action that takes long to prepare. If it
-        returns a result, the action stops with that result.
+        returns a result, the action stops and returns that result.
         """
         try:
             if not due.session:
@@ -84,10 +84,10 @@ class ActionDispatcher:
             return RetryLater(str(failure))
 
     def _git_failed(self, repository: str, failure: GitFailure) -> RetryLater:
-        """Return when to have git try again.
+        """Return the retry of an action for which a git command failed.
 
-        GitHub answers git with the same 403 for an App that is suspended or not installed and for
-        a repository that is gone; GitHub's API tells these cases apart.
+        GitHub answers git with the same 403 whether the App is suspended, not installed, or the
+        repository is gone. GitHub's API, which is asked here, tells these cases apart.
         """
         try:
             self.github.read.repository(repository)
@@ -98,10 +98,10 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """Return the result of an action that took effect without a record; None: it did not.
+        """Return the result of an action that took effect without a record, or None if it did not.
 
-        Looks for pushes, pull requests, updates and merges, which decisions no longer want once
-        they took effect. None for every other kind: a repetition of it has no second effect.
+        Recognises pushes, pull requests, updates and merges, which decisions no longer order once
+        they took effect. Returns None for every other kind, which can be repeated without harm.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()
@@ -124,11 +124,11 @@ class ActionDispatcher:
                 return None
 
     def _has_project(self, session: Session, action: actions.Action) -> bool:
-        """Whether the session's project is configured, or the action is a stop and needs none."""
+        """Whether the session's project is configured. A stop needs no project: always True."""
         return isinstance(action, actions.Stop) or session.project in self.locations.projects
 
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """Return which table this action needs that the configuration lacks; empty: none."""
+        """Return the name of the table that the action needs but the configuration lacks, or ""."""
         if isinstance(action, actions.Start) and action.agent:
             return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)
@@ -216,7 +216,7 @@ class ActionDispatcher:
                 assert_never(never)
 
     def _post(self, due: DueAction, post: _Post) -> Completed:
-        """Answer people, or report a repository's configuration; neither needs a session."""
+        """Post a comment, a reaction or a configuration report, for which no session is needed."""
         match post:
             case actions.Comment(number=0):
                 pass  # The command line and the page show the reply from its record.
@@ -235,7 +235,7 @@ class ActionDispatcher:
         return Completed()
 
     def _adopt(self, session: Session, head: str, onto: str, check: FinalCheck) -> ActionResult:
-        """Move the branch in the workspace from `onto` to `head`, the commit checked out."""
+        """Move the workspace's branch from `onto` to `head`, which the agent has checked out."""
         workspace = self.locations.workspace_of(session)
         if stopped := check():
             return stopped
@@ -249,9 +249,10 @@ class ActionDispatcher:
     def _merge_remote(
         self, session: Session, head: str, into: str, check: FinalCheck
     ) -> ActionResult:
-        """Merge `head`, with commits that others pushed, into the workspace's branch at `into`.
+        """Merge `head`, which contains commits of others, into the workspace's branch.
 
-        The result is `CLASH` if the commits conflict, so that the agent is asked to merge them.
+        `into` is the commit that the branch must be at. The result is `CLASH` if the commits
+        conflict; the agent is then asked to merge them.
         """
         mirror = self.locations.mirror(session.project)
         workspace = self.locations.workspace_of(session)
@@ -278,10 +279,10 @@ class ActionDispatcher:
     def _report_check(
         self, session: Session, report: actions.ReportCheck, first: bool
     ) -> Completed:
-        """Write the session's status into a check run, which only an App may create.
+        """Write the session's status into a check run. Only a GitHub App may create check runs.
 
-        `first`: no earlier attempt can have created one, so GitHub is not asked for it.
-        See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
+        `first`: no earlier attempt can have created the check run, so GitHub is not searched for
+        it. See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
         """
         if not self.github.reports.can_create_check_runs:
             return Completed(result="only a GitHub App can create check runs")
@@ -303,5 +304,5 @@ class ActionDispatcher:
 
 
 def marker_of(due: DueAction) -> str:
-    """Return the hidden key of an action's comment, by which a repetition finds the comment."""
+    """Return the hidden key in an action's comment, by which a repetition finds the comment."""
     return keys.marker(due.session, due.action.key) if due.session else str(due.action.key)

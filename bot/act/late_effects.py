@@ -1,11 +1,11 @@
 """Removes what a former leader did after it had lost its lease.
 
-Every action is checked right before its effect, but a process can be suspended between check and
-effect: by a signal, a debugger, or with its machine. When it continues, a request or a `git push`
-that was on its way takes effect, although another bot has carried the same action out meanwhile. A
-`git push` even outlives its process. Only actions that were due when the former leader was replaced
-can have been carried out twice in this way; the effects of each are found by its key. The store
-keeps these actions, because the bot that replaced the leader may itself be replaced or restarted.
+Every action is checked right before its effect, but the process can be suspended between the two:
+by a signal, by a debugger, or with its machine. When it continues, its request or `git push` takes
+effect, although another bot has carried out the same action meanwhile. A `git push` even outlives
+its process. Only actions that were due when the former leader was replaced can have been carried
+out twice in this way; the effects of each are found by its key. The store keeps these actions,
+because the bot that replaced the leader may itself be replaced or restarted.
 """
 
 import logging
@@ -47,7 +47,8 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 class LateEffects:
     """Removes duplicate effects of former leaders, which are bots that lost the lease.
 
-    Each resync calls `remove`, until shortly after a former leader has ended, for a day at most.
+    Each resync calls `remove`. An action is checked until shortly after its former leader has
+    ended, and for a day at most.
     """
 
     outbox: OutboxTable
@@ -119,9 +120,9 @@ class LateEffects:
         )
 
     def _show_again(self, due: DueAction, action: _Shown) -> None:
-        """Carry out again the newest done action that writes to the same report or label.
+        """Repeat the newest done action that writes to the same report or label as `action`.
 
-        Does nothing if that is `action` itself.
+        Does nothing if `action` itself is the newest.
         """
         done = [entry.action for entry in self.outbox.of(due.session) if entry.state == "done"]
         newest = next((one for one in done if _place(one) == _place(action)), action)
@@ -131,7 +132,7 @@ class LateEffects:
             self.dispatcher.do(replace(due, action=newest), lambda: None)
 
     def _release_again(self, session: Session) -> None:
-        """Release a session whose workspace or program was made again after its release."""
+        """Release the session again if its workspace or program was recreated after its release."""
         locations = self.dispatcher.locations
         runs = {run_name(session.id, number) for number in range(1, session.run + 1)}
         if locations.workspace_of(session).exists or runs & locations.host.runtime.look().keys():
@@ -140,7 +141,7 @@ class LateEffects:
 
 
 def _place(action: actions.Action) -> object:
-    """Return what an action writes to: one report or label; for other actions, the key."""
+    """Return which report or label an action writes to, or the key of any other action."""
     match action:
         case actions.Report(number=number) | actions.ShowStatus(number=number):
             return type(action), number

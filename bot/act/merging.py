@@ -76,7 +76,7 @@ class Merger:
     def _message(
         self, session: Session, merge: MergePull, method: MergeMethod, commits: Sequence[Commit]
     ) -> tuple[str, str]:
-        """Return the title and the message of the merge commit, by the project's templates."""
+        """Return the title and the body of the merge commit, made from the project's templates."""
         project, issue = self.locations.projects[session.project], session.issue
         pull = next((pull for pull in session.pulls if pull.number == merge.number), None)
         title, credited = pull.title if pull else issue.title, tuple[str, ...]()
@@ -98,10 +98,10 @@ class Merger:
         return merge_title(project.merge_title, title, merge.number, issue.number), message
 
     def _recheck_access(self, session: Session, action: MergePull | Enqueue) -> RetryLater | None:
-        """Return a retry if somebody who approved or requested the merge may no longer write.
+        """Return a retry if someone who approved or requested the merge has lost write access.
 
-        None: all of them may. Access is read uncached. Before the retry the pull request is
-        refreshed.
+        Returns None if all of them may still write. Access is read uncached. A refresh of the pull
+        request is requested along with the retry.
         """
         logins = {
             verdict.author
@@ -122,7 +122,7 @@ class Merger:
     def _target(self, session: Session, action: MergePull | Enqueue) -> MergeTarget | RetryLater:
         """Return where and how the pull request may be merged, or a retry if its base was changed.
 
-        GitHub compares the head when it merges, and not the base branch.
+        This is checked here because GitHub compares only the head when it merges, not the base.
         """
         target = self.github.merges.target(session.repository, action.number)
         if target.base_branch == action.base or not action.base:
@@ -133,8 +133,8 @@ class Merger:
     def _landed(self, session: Session, number: int, land: Callable[[], str]) -> Completed:
         """Call `land`, which merges or enqueues, and return its result.
 
-        If it raises `Conflicted`, the pull request may have changed and is refreshed; the exception
-        is passed on, and `bot.act.dispatch` orders a retry.
+        If it raises `Conflicted`, the pull request may have changed: its refresh is requested, and
+        the exception is raised again, so that `bot.act.dispatch` retries.
         """
         issue = session.issue.number
         subjects = (f"pull:{number}", *([f"issue:{issue}"] if issue else ()))
@@ -154,8 +154,9 @@ def _method(
 ) -> MergeMethod | Rejected:
     """Choose the merge method: the requested one, or another where the repository forbids it.
 
-    Commits with closing keywords for other issues are squashed: only a squash replaces their
-    messages. Rejected if a person named the method and it cannot be used, or no method fits.
+    Commits with closing keywords for other issues are squashed, because only a squash replaces
+    their messages. Returns `Rejected` if the method that a person named cannot be used, or if none
+    can.
     """
     method = merge.method if merge.method in allowed or not allowed else allowed[0]
     if merge.asked and method is not merge.method:

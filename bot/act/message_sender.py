@@ -1,7 +1,7 @@
 """Sends messages to agents at their terminals, and enters people's answers into open dialogs.
 
-Nothing here waits until a message arrives. A sent message awaits its receipt (`bot.store.outbox`):
-the agent observer sees the message arrive, or the next decision orders it again.
+Sending does not wait until the message arrives. The sent message awaits its receipt
+(`bot.store.outbox`): the agent observer sees that it arrived, or the next decision sends it again.
 """
 
 from contextlib import suppress
@@ -46,7 +46,7 @@ _SCREEN_LINES = 8  #: How many lines of the agent's screen are shown to people.
 class MessageSender:
     """Sends messages and answers. Every method is safe to repeat after a crash.
 
-    The host sends nothing twice under one key. Each attempt has a key of its own.
+    The host sends at most one text for each key, and each attempt has a key of its own.
     """
 
     sessions: SessionsTable
@@ -117,10 +117,11 @@ class MessageSender:
     def _answer(
         self, session: Session, due: DueAction, message: SendMessage, dialog: OpenDialog
     ) -> ActionResult:
-        """Take one step of an answer to the dialog that is open.
+        """Take the next step of an answer to the open dialog.
 
-        An answer is refused if it was written before the question, or matches none of its choices.
-        All its steps go into the same dialog, each on the page of the dialog that it is for.
+        An answer is refused if it was written before the question or matches none of its choices.
+        All steps of one answer go into the same dialog, each into the page of the dialog it belongs
+        to.
         """
         if not dialog.id:
             return RetryLater(
@@ -158,7 +159,7 @@ class MessageSender:
 
 
 def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
-    """Return the receipt of an attempt. `before`: that of the attempt before; None: the first one.
+    """Return the receipt of an attempt. `before` is the receipt of the attempt before it, if any.
 
     All attempts at one ordered message share `order`, which is part of the keys they are sent by.
     """
@@ -174,9 +175,9 @@ def _time_limit(attempt: int) -> timedelta:
 
 
 def _next_attempt(receipt: Receipt | None) -> int:
-    """Return the next attempt's number, from 0. `receipt`: the last attempt's; None: there is none.
+    """Return the number of the next attempt, from 0. `receipt` is that of the last one, if any.
 
-    The number stays the same until the last attempt's message is known to be missing.
+    The number changes only once the message of the last attempt is known to be missing.
     """
     if receipt is None:
         return 0

@@ -1,7 +1,7 @@
-"""Detects outages: a resource of the machine that is used up, or a GitHub that does not answer.
+"""Detects outages: a resource of this machine is used up, or GitHub does not answer.
 
-Each outage is an incident until it is over. An action that fails because of one waits, and its
-attempt is not counted, because nothing is wrong with its session.
+Each outage is an incident until it is over. An action that fails because of an outage waits, and
+the attempt is not counted, because nothing is wrong with the action's session.
 """
 
 import os
@@ -32,7 +32,7 @@ _PROBE_BYTES, _PROBE_FILES = 4 * 1024 * 1024, 64
 
 
 def _disks(data: Path) -> list[Path]:
-    """Return the data folder, and the folders in it that are on disks of their own."""
+    """Return the data folder, and each folder in it that is on a disk of its own."""
     try:
         device = data.stat().st_dev
         found = [Path(one.path) for one in os.scandir(data) if one.is_dir(follow_symlinks=False)]
@@ -42,7 +42,7 @@ def _disks(data: Path) -> list[Path]:
 
 
 def _full(data: Path) -> Path | None:
-    """Return the first folder of `_disks` whose disk is full; None: none is."""
+    """Return the first folder of `_disks` whose disk is full, or None."""
     for folder in _disks(data):
         with suppress(OSError):
             disk = os.statvfs(folder)
@@ -52,7 +52,7 @@ def _full(data: Path) -> Path | None:
 
 
 def _writes(data: Path) -> bool:
-    """Whether a file of `_PROBE_BYTES` can be written on each of `_disks`, in spite of quotas."""
+    """Whether `_PROBE_BYTES` can be written on each of `_disks`. Detects exceeded quotas, too."""
     try:
         for folder in _disks(data):
             with tempfile.TemporaryFile(dir=folder) as probe:
@@ -132,7 +132,7 @@ GITHUB = Resource(
     "GitHub does not answer: check the network, the proxy and GitHub's status page",
     None,
 )
-_ENDS = ". Actions that failed because of this are repeated by themselves."
+_ENDS = ". The bot repeats the actions that failed because of this."
 
 
 @dataclass(eq=False)
@@ -150,10 +150,10 @@ class Outages:
     _answer: Future[bool] | None = field(default=None, init=False)  #: Whether GitHub answers.
 
     def retry_at(self, message: str, *, of_github: bool) -> datetime | None:
-        """Return when to retry an action that failed with this message; None: no outage caused it.
+        """Return when to retry an action that failed with `message`, or None without an outage.
 
-        `of_github`: whether GitHub did not answer the action's request, which may be due to the
-        request alone.
+        `of_github`: GitHub did not answer the action's request. As that may be the fault of the
+        request alone, GitHub is asked again.
         """
         if self.met(message):
             return self.clock() + _PAUSE
@@ -163,9 +163,9 @@ class Outages:
         return self.clock() + _GITHUB_PAUSE
 
     def met(self, message: str) -> bool:
-        """Whether an outage of this machine caused a failure with this message.
+        """Whether an outage of this machine caused a failure with `message`.
 
-        If so, the outage is remembered, and `look` records it.
+        Such an outage is remembered, and the next `look` records it.
         """
         found = [one.key for one in RESOURCES if one.words.search(message)]
         if not found and _full(self.folder):
@@ -175,7 +175,10 @@ class Outages:
         return bool(found)
 
     def look(self) -> None:
-        """Record outages, and close those that are over. Does nothing within 2 s of a check."""
+        """Record new outages and close those that are over.
+
+        Does nothing within 2 s of the last call.
+        """
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
@@ -202,7 +205,7 @@ class Outages:
             del self._open[resource.key]
 
     def _github_is_back(self) -> bool:
-        """Whether GitHub answers. Another thread asks it; False until that thread has an answer."""
+        """Whether GitHub answers. Another thread asks; False while it waits for the answer."""
         if self._answer is None:
             self._answer = self.workers.submit(self.github_answers)
         if not self._answer.done():

@@ -1,4 +1,4 @@
-"""Carries out recorded actions: rechecks each, performs it and records the result."""
+"""Carries out recorded actions: checks that each is still wanted, performs it, records a result."""
 
 import logging
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Attempts(Struct, frozen=True, kw_only=True):
 class Outbox:
     """Carries out due actions: one at a time for each session, several sessions in parallel.
 
-    Actions without a session do not wait for each other.
+    Actions that belong to no session are carried out in parallel, too.
     """
 
     outbox: OutboxTable
@@ -90,8 +90,8 @@ class Outbox:
     def drain(self) -> int:
         """Hand due actions to idle workers, and return how many; call it in one thread at a time.
 
-        A session with an action under way is skipped. Actions for which no worker is idle stay in
-        the store, because an action of an older session may become due until a worker is idle.
+        Skips sessions with an action under way. When all workers are busy, the remaining actions
+        stay in the store: an older session's action may become due before a worker is idle.
         """
         self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
@@ -153,10 +153,10 @@ class Outbox:
             return RetryLater(f"{type(error).__name__}: {error}")
 
     def _is_first(self, due: DueAction) -> bool:
-        """Whether no earlier attempt can have had an effect that is not recorded.
+        """Whether it is certain that no earlier attempt had an effect that was not recorded.
 
-        Earlier attempts at all actions of the same kind in the same queue count, those before a
-        crash too: the edits of one report have different keys.
+        Attempts at any action of the same kind in the same queue count, because the edits of one
+        report have different keys. Attempts before a crash count, too.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)
@@ -234,10 +234,10 @@ class Outbox:
         return True
 
     def _retry(self, due: DueAction, later: RetryLater) -> None:
-        """Schedule another attempt, unless all are used up.
+        """Schedule another attempt, or fail the action if it has used up its attempts.
 
-        A wait until a known time, such as the reset of a rate limit, is not a failed attempt, nor
-        is an outage of this machine, such as a full disk, or of GitHub.
+        An attempt is not counted if the action waits until a known time, such as the reset of a
+        rate limit, or if GitHub or this machine has an outage, such as a full disk.
         """
         at = later.at or self.outages.retry_at(later.why, of_github=later.outage)
         if at is not None:
@@ -276,7 +276,7 @@ def _reason(due: DueAction) -> Reason:
 
 
 def _incident(due: DueAction) -> str:
-    """Return the key of the incident that an action without a session failed in a repository.
+    """Return the key of the incident for failed actions without a session in a repository.
 
     The incident is open until such an action succeeds there.
     """
@@ -284,7 +284,7 @@ def _incident(due: DueAction) -> str:
 
 
 def _posted(action: Action) -> str:
-    """Return what an action without a session posts, as a phrase for people."""
+    """Return what an action without a session posts, in words."""
     match action:
         case Comment(number=number):
             return f"a reply on #{number}"

@@ -58,7 +58,7 @@ class Publishing:
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult:
-        """Import the commits as hostile input, check them, and push them.
+        """Import the agent's commits, check them as untrusted input, and push them.
 
         The push is refused if somebody else pushed commits that `head` does not contain. Where the
         bot signs commits, unsigned ones are replaced instead, in the workspace too; the push of the
@@ -110,10 +110,11 @@ class Publishing:
         return Withdrawn(f"its commits are signed now: {signed}", observed)
 
     def _identified(self, session: Session) -> Mirror:
-        """Return the mirror, with the current name of its repository, which is read by its id.
+        """Return the mirror, with the current name of its repository on GitHub, looked up by id.
 
-        A push goes to a name, which another repository may have taken since a rename. Where the
-        branch exists already, a push is refused by any repository that does not have its commit.
+        A push goes to a name, and since a rename another repository may have taken the old one.
+        Where the branch exists already, git itself refuses the push unless the branch is at the
+        commit that the bot expects.
         """
         identity = self.github.read.identity(session.repository)
         self.github.aliases[session.repository] = identity
@@ -158,7 +159,7 @@ class Publishing:
     def _refusal(
         self, session: Session, mirror: Mirror, publish: actions.Publish
     ) -> Rejected | None:
-        """Return why these commits must not be pushed without a person; None: they may be."""
+        """Return why these commits must not be pushed without a person, or None if they may be."""
         head = publish.head
         if session.origin is Origin.PULL and not mirror.is_ancestor(session.work.base, head):
             why = messages.rewritten(session.work.base)
@@ -196,7 +197,7 @@ class Publishing:
     ) -> ActionResult:
         """Open a pull request for the pushed branch, with the repository's template.
 
-        `first`: no earlier attempt can have opened one, so GitHub is not asked for it.
+        `first`: no earlier attempt can have opened one, so GitHub is not searched for it.
         """
         project, mirror = (
             self.locations.projects[session.project],
@@ -235,7 +236,7 @@ class Publishing:
         return Completed(result=str(number), refreshes=(refresh(session, f"pull:{number}"),))
 
     def _handed_over(self, session: Session) -> tuple[str, str]:
-        """Return the title and text that the agent wrote for its pull request; empty if none."""
+        """Return the title and text that the agent wrote for its pull request, or empty strings."""
         run = self.locations.run_of(session)
         text = self.locations.host.records.handover(run).summary
         summary = printable(visible(text[:_MOST_OF_SUMMARY]))
@@ -243,7 +244,7 @@ class Publishing:
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:
-        """Return each commit that the bot pushed to the session's branch, and when it did."""
+        """Return each commit that the bot pushed to the session's branch, and when."""
         done = self.facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
@@ -251,7 +252,8 @@ class Publishing:
 def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish, us: str) -> str:
     """Return why a person should see these commits before a push; empty: nothing is wrong.
 
-    `there`: the commit of the branch on GitHub; empty: there is no such branch.
+    `there`: the commit of the branch on GitHub; empty: there is no such branch. `us`: the email of
+    the bot as a committer.
     """
     head, most = publish.head, publish.max_file_mb
 
@@ -272,22 +274,23 @@ def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish, us: s
 
 
 def made(mirror: Mirror) -> Mirror:
-    """Return the mirror, fetched from GitHub if its folder is gone, as after a backup's restore."""
+    """Return the mirror. Fetches it from GitHub if its folder is missing, as after a restore."""
     if not mirror.path.is_dir():
         mirror.refresh()
     return mirror
 
 
 def _base(session: Session, mirror: Mirror) -> str:
-    """Return the commit that a pull request of this branch is compared with."""
+    """Return the commit with which the branch's pull request is compared."""
     onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
     return (mirror.head_of(onto[0]) if onto else None) or session.work.base
 
 
 def closing_others(commits: Iterable[Commit], issue: int) -> str:
-    """Return the commits whose messages close issues other than `issue` on the default branch.
+    """Return the commits whose messages would close issues other than `issue` once merged.
 
-    They are joined by commas, as 7 digits each, 20 at most; empty: there are none. See
+    The commits are abbreviated to 7 digits and joined by commas, 20 at most; empty if there are
+    none. See
     https://docs.github.com/en/issues/tracking-your-work-with-issues/linking-a-pull-request-to-an-issue
     """
     found = [c.sha[:7] for c in commits if messages.closes_others(f"{c.subject}\n{c.body}", issue)]

@@ -45,7 +45,7 @@ class Rejected(Struct, frozen=True):
 
 
 class Withdrawn(Struct, frozen=True):
-    """The action is not wanted now, such as when its cause is gone. It may be ordered again."""
+    """The action is not wanted now, for example as its cause is gone. It may be ordered again."""
 
     why: str
     observed: Observation | None = None  #: Facts that make it unwanted.

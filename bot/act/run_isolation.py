@@ -20,7 +20,7 @@ def isolation_spec(
 ) -> IsolationSpec:
     """Return the isolation of a session's programs.
 
-    `variables` makes the environment with which an isolated one uses the proxy. Raises
+    `variables` returns the environment variables by which isolated programs use the proxy. Raises
     `NotIsolated`.
     """
     kind = isolation_of(settings, session.project, session.agent_type)
@@ -46,9 +46,9 @@ def not_isolated(missing: NotIsolated) -> RetryLater | Rejected:
 
 
 def session_ports(locations: Locations, session: Session) -> Mapping[str, str]:
-    """Return the variables with the ports that a session has until its release. Idempotent.
+    """Return the environment variables with the session's ports, which it has until its release.
 
-    Raises `RuntimeFailure` if the project's range has too few.
+    Idempotent. Raises `RuntimeFailure` if the project's range has too few free ports.
     """
     project = locations.projects[session.project]
     if not project.ports:

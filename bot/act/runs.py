@@ -1,4 +1,4 @@
-"""Runs of agents: prepares the workspace, starts and ends the program, releases what it used."""
+"""Runs of agents: prepares the workspace, starts and ends the program, and cleans up after it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -169,7 +169,7 @@ class AgentRuns:
         )
 
     def release(self, session: Session, run: int) -> Completed | RetryLater:
-        """End the program, tear the workspace down, keep what would be lost, and remove it."""
+        """End the program, tear down the workspace, preserve its unpushed work and remove it."""
         workspace = self.locations.workspace_of(session)
         completed, failed = workspace.completed, ""
         end_programs(self.locations, self.archive, session, run)
@@ -186,7 +186,7 @@ class AgentRuns:
         return Completed(result=result, observed=seen)
 
     def _limits(self, session: Session, mode: str) -> RunLimits:
-        """Return what the run may use. `mode`: its permission mode; empty: that of the agent type.
+        """Return what the run may use. `mode` is its permission mode; if empty, the agent type's.
 
         Raises `NotEnforced` if the agent's program cannot enforce a limit.
         """
@@ -207,9 +207,9 @@ class AgentRuns:
         base: str,
         held: Collection[str],
     ) -> str:
-        """Return the text that a run starts with.
+        """Return the text that a run starts with; empty: it waits for a person's message.
 
-        `held`: the steering files that were restored from the base branch; empty: none was.
+        `held`: the steering files that were restored from the base branch.
         """
         if not start.prompt.name:
             return ""
@@ -244,7 +244,7 @@ class AgentRuns:
     def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
         """Return the rejection of a start if somebody else pushed a branch of the session's name.
 
-        None: nobody did, or a workspace exists.
+        Returns None if nobody did, or if the session's workspace exists.
         """
         branch, mirror = session.branch, self.locations.mirror(session.project)
         if session.origin is Origin.PULL:
@@ -270,8 +270,9 @@ def end_programs(locations: Locations, archive: Archive, session: Session, run: 
 def release(locations: Locations, archive: Archive, session: Session, run: int) -> str | None:
     """End a session's programs, preserve its work in the mirror, remove its workspace and home.
 
-    Every step is safe to repeat. A workspace that another bot made meanwhile, after a restore,
-    stays. Returns the commit that holds what was preserved; None: nothing would have been lost.
+    Every step is safe to repeat. A workspace that another bot has made since, after a restore of
+    the session, is kept. Returns the commit with the preserved work; None if there was none to
+    lose.
     """
     completed = locations.workspace_of(session).completed
     end_programs(locations, archive, session, run)
@@ -281,7 +282,10 @@ def release(locations: Locations, archive: Archive, session: Session, run: int) 
 def _removed(
     locations: Locations, archive: Archive, session: Session, run: int, completed: int
 ) -> str | None:
-    """Remove what a session without programs has, as `release` does."""
+    """Preserve a session's work, then remove its workspace and home. Its programs have ended.
+
+    Returns the same as `release`.
+    """
     workspace = locations.workspace_of(session)
     if workspace.completed == completed:
         for step in WorkspaceStep:
@@ -298,7 +302,7 @@ def _removed(
 def values_of(session: Session, base_branch: str) -> dict[str, str]:
     """Return the values that every message to a session's agent may use, by name.
 
-    `work` is `issue`, or `task` where there is none; `number` is empty then.
+    For a session without an issue, `work` is `task` instead of `issue`, and `number` is empty.
     """
     return {
         "work": "issue" if session.issue.number else "task",
@@ -312,7 +316,7 @@ def values_of(session: Session, base_branch: str) -> dict[str, str]:
 
 
 def discussion_prompt(issue: Issue, items: Sequence[Mapping[str, str]]) -> Prompt | None:
-    """Return the prompt with an issue's labels, links and comments; None: it has nothing new."""
+    """Return the prompt with an issue's labels, links and comments, or None if there are none."""
     facts = {
         "Labels": issue.labels,
         "Milestone": filter(None, (issue.milestone,)),
@@ -339,7 +343,7 @@ def _stopped(agent: Agent) -> Agent:
 
 
 def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejected | None:
-    """Return the rejection of a start if the session's commits are lost; None: they are not."""
+    """Return the rejection of a start if the session's commits exist nowhere any more."""
     had_commits = session.work.head not in ("", session.work.base)
     if not had_commits or workspace.exists or mirror.known_work(session.id, session.branch):
         return None
@@ -355,7 +359,7 @@ def _notes(
 ) -> Prompt:
     """Return the prompt with the earlier agent's progress file, commits and uncommitted files.
 
-    `waiting`: open work on GitHub, which the prompt lists too (`lifecycle.model.actions.Start`).
+    `waiting`: open work on GitHub, listed in the prompt as well (`lifecycle.model.actions.Start`).
     """
     values = {
         "progress": progress[-_MOST_OF_PROGRESS:],

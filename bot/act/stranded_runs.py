@@ -1,7 +1,7 @@
 """Restarts runs whose requests to the model proxy may reach another program.
 
-The proxy uses the same port after a restart, because running programs know it. While the bot is
-down, another program may take that port, and then gets the prompts and run tokens of these runs.
+After a restart the proxy uses the same port, because running programs know it. While the bot is
+down, another program may take that port and receive these programs' prompts and run tokens.
 Isolated runs are not affected: they use a socket that no other program can replace.
 """
 
@@ -28,7 +28,7 @@ _LOST = "another program took the port of the model proxy"
 
 @dataclass(eq=False)
 class StrandedRuns:
-    """Ends the runs that may send requests to another program; they are restarted as lost runs."""
+    """Ends runs that may send requests to another program; they are restarted as lost runs."""
 
     store: Store
     locations: Locations
@@ -38,7 +38,7 @@ class StrandedRuns:
     clock: Clock
 
     def report(self, why: str) -> None:
-        """Open an incident that says why the proxy lost its port; `end_all` then ends the runs."""
+        """Open an incident with the reason why the proxy lost its port. `end_all` ends the runs."""
         text = (
             f"The model proxy lost its port: {why}. Agents without isolation may have sent their"
             " prompts and run tokens to the program that has the port now. They are restarted with"
@@ -64,7 +64,8 @@ class StrandedRuns:
     def _stranded(self) -> list[Session]:
         """Return the sessions whose runs use the lost port.
 
-        These runs are not isolated, and started before the proxy wrote its new port to a file.
+        These are the runs that are not isolated and started before the proxy wrote down its new
+        port.
         """
         paths, found = self.locations.paths, []
         written = paths.model_port.stat().st_mtime

@@ -1,8 +1,8 @@
 """Runs a project's `setup` and `teardown` commands in the workspaces of its sessions.
 
-They have the sandbox, the network, the limits and the environment of the agent's run, but no model
-and nothing that its program signs in with. They may take long, so an action that needs them is
-retried until they have ended: the outbox does not wait, and they outlive a restart of the bot.
+The commands have the sandbox, network, limits and environment of the agent's run, but no model and
+no credentials of the agent. They may take long, and they outlive a restart of the bot. The outbox
+does not wait for them: an action that needs them is retried until they have ended.
 """
 
 import logging
@@ -40,7 +40,10 @@ class WorkspaceSteps:
     clock: Clock
 
     def set_up(self, session: Session, run: int) -> RetryLater | Rejected | None:
-        """Set up the workspace for a run; None: it is set up, or needs no set-up."""
+        """Set up the workspace for a run.
+
+        Returns None once it is set up, or if no set-up is needed.
+        """
         lines = self.locations.projects[session.project].setup
         if not lines:
             return None
@@ -59,9 +62,9 @@ class WorkspaceSteps:
                 return Rejected(step_words(record), Reason.SETUP_FAILED)
 
     def tear_down(self, session: Session, run: int) -> RetryLater | str:
-        """Tear down the workspace before its removal, which no failure prevents.
+        """Tear down the workspace before its removal, which follows even if this fails.
 
-        Returns why it is not over, or how it failed; empty: it did not.
+        Returns a retry while the commands run, then the reason if they failed, or "".
         """
         lines = self.locations.projects[session.project].teardown
         if not lines or not self.locations.workspace_of(session).made:
@@ -98,6 +101,6 @@ class WorkspaceSteps:
 
 
 def cancel(locations: Locations, session: Session, step: WorkspaceStep) -> None:
-    """End a step of a session's workspace, if it runs; it begins again when it is needed."""
+    """End a running step of a session's workspace. It starts over when it is next needed."""
     if locations.host.steps.cancel(session.id, step):
         locations.paths.step_token(session.id).unlink(missing_ok=True)
