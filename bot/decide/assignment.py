@@ -37,7 +37,7 @@ class Assignment:
 
     @property
     def names(self) -> Set[str]:
-        """Return the agents and agent types that people can request: see `requestable`."""
+        """Return what people can request: agents and agent types (see `requestable`)."""
         return requestable(self.agents)
 
     def system_prompt(self, agent: str) -> str:
@@ -46,17 +46,17 @@ class Assignment:
         return found.system_prompt if found else ""
 
     def tools(self, agent: str) -> tuple[str, ...]:
-        """Return the kinds of tools that an agent is limited to; empty: all kinds."""
+        """Return the kinds of tools to which an agent is limited; empty if it may use all."""
         found = self.agents.get(agent)
         return found.tools if found else ()
 
     def choose(self, name: str, project: str, requester: str, about: str = "") -> AssignedAgent:
-        """Choose the agent for a session. `name`: an agent, `AGENT TYPE`, or an agent type.
+        """Choose the agent for a session. `name` is an agent, an `AGENT TYPE` or an agent type.
 
         An agent without a type gets its first type. For an agent type, the agent with the fewest
         open sessions is chosen, by default. With the project's setting `affinity = "last"`, the
-        agent of the requester's last session in the project is preferred; with "area", the one that
-        most often changed, in merged sessions, the files and directories named in the text `about`.
+        agent of the requester's last session in the project is preferred. With `"area"`, it is the
+        agent whose merged sessions most often changed the files and directories that `about` names.
         """
         able = [agent for agent, one in self.agents.items() if name in one.types]
         if not able:
@@ -74,7 +74,7 @@ class Assignment:
     def _experience(self, project: str, about: str) -> Mapping[str, int]:
         """Return how many of each agent's merged sessions changed files that `about` names.
 
-        Empty unless the project's `affinity` is "area".
+        Empty if the project's `affinity` is not "area".
         """
         if self.projects[project].affinity != "area":
             return {}
@@ -93,7 +93,7 @@ class Assignment:
     def handover_blocker(self, session: Session, name: str) -> str:
         """Return why a session cannot move to this agent or agent type now; empty if it can.
 
-        Empty too if the session has that agent or type already.
+        Also empty if the session has that agent or type already.
         """
         if name in agent_names(session.agent_name, session.agent_type):
             return ""
@@ -103,10 +103,10 @@ class Assignment:
         )
 
     def hand_over(self, session: Session, name: str, run: int) -> Session:
-        """Assign the session to the agent `name`, or to one of that type, from run `run` on.
+        """Assign the session to the agent or agent type `name`, from run `run` on.
 
-        Returns the changed session. Idempotent: if the session's agent has this name or type
-        already, nothing changes.
+        Returns the changed session. Idempotent: a session that has this agent or type already does
+        not change.
         """
         if name in agent_names(session.agent_name, session.agent_type):
             return session
@@ -116,7 +116,7 @@ class Assignment:
 
 
 def describe(issue: Issue) -> str:
-    """Return the title and text of an issue, as `Assignment.choose` takes them in `about`."""
+    """Return the title and text of an issue, in the form of the argument `about` of `choose`."""
     return f"{issue.title}\n{issue.body}"
 
 
@@ -129,7 +129,7 @@ def _is_in(path: str, named: Set[str]) -> bool:
 
 
 def caps(settings: Settings) -> Caps:
-    """Return the settings' limits on sessions that run an agent at the same time."""
+    """Return the configured limits on how many sessions may run an agent at the same time."""
     limits = settings.limits
     return Caps(
         sessions=limits.sessions,

@@ -1,6 +1,6 @@
 """Opens sessions for issues, prompts, chats and adopted pull requests; restores ended sessions.
 
-People who request an agent without write access get a comment that says so, once for each issue.
+People without write access who request an agent get a comment that says so, once for each issue.
 """
 
 import logging
@@ -43,7 +43,7 @@ _MOST_OF_TITLE = 100
 
 @dataclass(eq=False)
 class Opening:
-    """Turns candidates into sessions and commands. Every step is safe to repeat."""
+    """Turns candidates into sessions and commands. Every method is safe to repeat."""
 
     store: Store
     projects: Mapping[str, ProjectSettings]
@@ -55,10 +55,7 @@ class Opening:
     modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session for the issue, or give its session a command, or refuse the request.
-
-        Idempotent.
-        """
+        """Open a session for a candidate, give its session a command, or refuse. Idempotent."""
         known = candidate.session
         if candidate.number and not known:
             issue = f"issue:{candidate.number}"
@@ -75,7 +72,7 @@ class Opening:
     def open_prompt(self, command: NewCommand) -> None:
         """Open a session or chat for an authorized start command without an issue, or refuse it.
 
-        Once the session is there, its command is settled and never comes here again.
+        Idempotent. Once the session is there, its command is settled and never comes here again.
         """
         self.consider(
             Candidate(
@@ -109,7 +106,7 @@ class Opening:
         return replies(requested.key, None, candidate.number, "not_started", {"why": why})
 
     def _unfit(self, candidate: Candidate, requested: Requested) -> str:
-        """Return why a start command opens no session; empty if it opens one."""
+        """Return why a start command cannot open a session; empty if it can."""
         if candidate.project not in self.projects:
             return f"no project is configured for {candidate.repository}"
         agent = requested.agent or self.projects[candidate.project].agent
@@ -126,7 +123,7 @@ class Opening:
         return _edited(candidate, "the command")
 
     def _not_to_adopt(self, candidate: Candidate) -> str:
-        """Why a pull request is not adopted; empty if it is."""
+        """Return why a pull request is not adopted; empty if it is."""
         adopted = candidate.adopted
         if adopted is None:
             return "only an open pull request can be adopted"
@@ -156,7 +153,7 @@ class Opening:
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
         """Return why a label is ignored; empty if it takes effect.
 
-        An actor without write access is recorded, for `notify_outsiders`.
+        A person without write access who added the label is recorded for `notify_outsiders`.
         """
         if not actor:
             return "it is unknown who added it"
@@ -183,9 +180,9 @@ class Opening:
     def _open(
         self, candidate: Candidate, issue: Issue, agent: str, requested: Requested | None = None
     ) -> bool:
-        """Open a session and settle its start command; False if its id or branch is taken.
+        """Open a session and settle its start command. Returns False if the ID or branch is taken.
 
-        `requested`: the start command; None: a label asks for the session.
+        `requested` is the start command, or None if a label requests the session.
         """
         name, project = candidate.project, self.projects[candidate.project]
         requester, spawn = candidate.trigger.actor, requested.spawn if requested else None
@@ -269,11 +266,10 @@ def _of_request(spawn: Spawn | None) -> Issue:
 def branch_name(pattern: str, number: str, title: str) -> str:
     """Return a branch name made of a number and the ASCII words of a title.
 
-    The number is the end of the session's id, such as `12b` for an issue's second session and `p3`
-    without an issue.
-
-    `pattern` has the fields `{number}` and `{words}`. The words are at most 40 lower-case letters,
-    digits and hyphens, which need no quoting in a shell; without such words, `issue`.
+    `number` is the end of the session's ID: `12` for issue 12, `12b` for its second session, `p3`
+    without an issue. `pattern` has the fields `{number}` and `{words}`. The words are at most 40
+    lower-case letters, digits and hyphens, which need no quoting in a shell. A title without such
+    words gives `issue`.
     """
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
@@ -285,7 +281,7 @@ def notify_outsiders(
 ) -> int:
     """Reply to each recorded person without write access; return how many were recorded.
 
-    The comments are added to the outbox. People in a silenced repository get none.
+    The comments are added to the outbox. Nobody gets a reply in a silenced repository.
     """
     recorded = outsiders.unnotified()
     for one in recorded:

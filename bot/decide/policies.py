@@ -1,4 +1,4 @@
-"""Computes the policy of each project, narrowed by its repository's last valid file."""
+"""Computes each project's policy: the server's, narrowed by the repository's last valid file."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -28,17 +28,17 @@ class Policies:
         self.apply_all()
 
     def apply_all(self) -> None:
-        """Apply each repository's last valid file to the project's currently configured policy."""
+        """Apply each repository's last valid file to the project's current configured policy."""
         for kept in self._store.configurations.all():
             self.apply(kept)
 
     def of(self, project: str) -> Policy:
-        """Return the policy of a project's sessions; the server's for an unknown project."""
+        """Return the policy of a project's sessions; for an unknown project, that of the server."""
         known = self._projects.get(project)
         return self.of_repository(known.repository) if known else self._server
 
     def of_repository(self, repository: str) -> Policy:
-        """Return the policy of a repository, `owner/name` in any case."""
+        """Return the policy of a repository, given as `owner/name` in any case."""
         return self._narrowed.get(repository.casefold(), self._configured(repository))
 
     def _configured(self, repository: str) -> Policy:
@@ -70,8 +70,8 @@ class Policies:
     def adopt(self, files: Iterable[FetchedFile]) -> bool:
         """Apply fetched configuration files. Returns whether a policy changed.
 
-        An invalid file opens an incident and fails a check of its commit; the last valid file of
-        the repository remains in force.
+        An invalid file opens an incident and a failing check on its commit; the repository's last
+        valid file remains in force.
         """
         kept = {one.repository: one for one in self._store.configurations.all()}
         changed = [self._adopt(file, kept.get(file.repository)) for file in files]

@@ -43,7 +43,7 @@ _UNDECIDED = "the bot does nothing for this session, because the decision about 
 
 
 class _Confirmed(Struct, frozen=True):
-    """The actions that a decision about a session wanted, and when it has to be made again."""
+    """The actions that a session's last decision wanted, and when it has to be decided again."""
 
     version: int  #: The session's version at that decision.
     project: str
@@ -70,7 +70,7 @@ class Reconciler:
     _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
-        """Reconcile every due session, longest overdue first; return the number of sessions."""
+        """Reconcile every due session, the longest overdue first; return the number of sessions."""
         reconciled = 0
         while due := self.store.sessions.due(self.clock(), _BATCH):
             settled = self.reconcile(due)
@@ -80,14 +80,14 @@ class Reconciler:
         return reconciled
 
     def reconcile_live(self) -> int:
-        """Reconcile every live session, as after a change of policies; return the number."""
+        """Reconcile every live session, as is needed after a policy changed; return the number."""
         live = self.store.sessions.live_ids()
         return sum(self.reconcile(live[at : at + _BATCH]) for at in range(0, len(live), _BATCH))
 
     def reconcile(self, sessions: Sequence[str]) -> int:
         """Reconcile these sessions; return how many were decided or postponed after a failure.
 
-        An unchanged decision writes nothing. A session that changed meanwhile stays due.
+        An unchanged decision writes nothing. A session whose facts change meanwhile stays due.
         """
         loaded = self.store.facts.load(sessions)
         now = self.clock()
@@ -153,7 +153,7 @@ class Reconciler:
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _configured(self, facts: Facts) -> Facts:
-        """Return the facts with what is configured: agents, permission modes, the project."""
+        """Return the facts with the configured agents, permission modes and project settings."""
         return replace(
             facts,
             agents=self.agents,
@@ -167,9 +167,9 @@ class Reconciler:
         failed: list[str],
         now: datetime,
     ) -> int:
-        """Record decisions, and return how many sessions had changed and so stay due.
+        """Record decisions. Returns how many sessions have changed meanwhile, and so stay due.
 
-        Sessions whose decision could not be recorded are appended to `failed`.
+        The sessions whose decision could not be recorded are appended to `failed`.
         """
         outdated = 0
         written = self.store.decisions.record(decisions, now) if decisions else ()
@@ -207,10 +207,10 @@ class Reconciler:
         self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
-        """Whether the session still needs a recorded action; None: the session is frozen.
+        """Whether the session still needs a recorded action; None if the session is frozen.
 
-        Decides again only if the session's facts, its policy or something that depends on the time
-        have changed since the last decision that wanted this very action.
+        Decides again only if something has changed since the last decision that wanted this action:
+        the facts, the policy or something that depends on the time.
         """
         now, confirmed = self.clock(), self._confirmed.get(session)
         if (
@@ -241,7 +241,7 @@ class Reconciler:
     ) -> tuple[bool, datetime | None]:
         """Whether a decision on these facts wants an ordered action, and when that may change.
 
-        The time is None if only new facts change it.
+        The time is None if only new facts can change the result.
         """
         # Needed for actions that are not looked up in the decision; `observe` has no actions.
         acts = policy.mode is not Mode.OBSERVE
@@ -263,7 +263,7 @@ class Reconciler:
 
 
 def _ordered(one: LoadedSession, decided: SessionDecision) -> Iterator[str]:
-    """Yield the names, in traces, of the actions that this decision is the first to order."""
+    """Yield the names, for traces, of actions that this decision orders first."""
     for action in decided.actions:
         if isinstance(one.facts, Facts) and action.key not in one.facts.pending:
             yield f"{one.session} {action.key}"

@@ -27,9 +27,9 @@ TO_AGENT = frozenset({"answer", "tell"})
 
 
 def may_give(people: WriteAccess, repository: str, actor: str, kind: str) -> bool:
-    """Whether somebody may give a command: in a comment, on the pages and over the API alike.
+    """Whether a person may give a command, be it in a comment, on a page or over the API.
 
-    Raises `GitHubFailure`.
+    Raises `GitHubFailure` if the permission cannot be read.
     """
     if is_local(actor):
         return True
@@ -51,10 +51,10 @@ class CommandAuthorizer:
         is_silenced: Callable[[str], bool],
         open_prompt: Callable[[NewCommand], None],
     ) -> None:
-        """Take what decides on commands.
+        """Take the store, the people's permissions, the clock and two callbacks.
 
-        `is_silenced(repository)`: whether the bot must not write to the repository. `open_prompt`
-        settles each authorized start command without an issue.
+        `is_silenced(repository)` says whether the bot must not write to the repository.
+        `open_prompt` settles an authorized start command without an issue.
         """
         self._store = store
         self._open_prompt = open_prompt
@@ -67,7 +67,7 @@ class CommandAuthorizer:
     def settle(self) -> int:
         """Grant or refuse every new command; return how many were decided.
 
-        If a permission cannot be read, the command and all later ones of its repository wait. A
+        If a permission cannot be read, the command and all later ones in its repository wait. A
         command on a pull request that has not been read yet waits until the bot has read it.
         """
         settled = 0
@@ -138,7 +138,10 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, why, self._replies(command, topic))
 
     def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
-        """The note that an issue has several sessions, for a command that names none of them."""
+        """Return the reply that an issue has several sessions, and which one gets the command.
+
+        Empty if the command names a session, or if the issue has only one.
+        """
         if command.addressee or session.issue.number != command.number:
             return ()
         ids = self._store.sessions.of_issue(command.repository, command.number)
@@ -161,7 +164,11 @@ class CommandAuthorizer:
 
 
 def session_for(store: Store, command: NewCommand) -> Session | None:
-    """Return the session that a command is for: the one it names, or else that of its place."""
+    """Return the session that a command is for, or None.
+
+    That is the session that the command names. If it names none, it is the session of the issue or
+    pull request on which the command was written.
+    """
     if command.spawn:
         return None
     found = command.addressee or session_on(store, command.repository, command.number)
@@ -171,9 +178,9 @@ def session_for(store: Store, command: NewCommand) -> Session | None:
 
 
 def session_on(store: Store, repository: str, number: int) -> str | None:
-    """Return the id of the session of a pull request or issue; None if it has no session.
+    """Return the ID of the session of a pull request or issue; None if it has no session.
 
-    The number 0 is neither.
+    None also for the number 0, which stands for neither.
     """
     if not number:
         return None

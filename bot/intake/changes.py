@@ -1,4 +1,4 @@
-"""Defines what is taken from a delivery: the subjects that may have changed, and a new text."""
+"""Defines what is taken from a delivery: the subjects that may have changed, and any new text."""
 
 from datetime import datetime
 from typing import Annotated, NamedTuple

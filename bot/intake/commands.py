@@ -1,6 +1,6 @@
 """Defines all commands of comments, and parses them out of a text.
 
-The parser finds what a person asks for. `bot.intake.authorize` decides whether they may.
+The parser finds what a person asks for; `bot.intake.authorize` decides whether they may do so.
 """
 
 import re
@@ -34,7 +34,10 @@ _MERGE_METHODS = [method.value for method in MergeMethod]
 
 
 class InvalidArgument(ValueError):
-    """A command has an invalid argument; the message continues after the command's name."""
+    """A command has an invalid argument.
+
+    The message continues a sentence begun by the command's name.
+    """
 
 
 def _no_argument(text: str) -> str:
@@ -63,7 +66,7 @@ def _optional_agent(text: str) -> str:
 
 
 def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a parser of the same argument followed by an optional permission mode."""
+    """Return a parser of what `parse_argument` parses, plus an optional permission mode."""
 
     def parse(text: str) -> str:
         before, given, mode = text.partition(MODE)
@@ -76,7 +79,7 @@ def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _merge_method(text: str) -> str:
-    """Return the merge method in lower case; empty: the configured method."""
+    """Return the merge method in lower case. Empty stands for the configured method."""
     if not text or text.lower() in _MERGE_METHODS:
         return text.lower()
     similar = _similar(text.lower(), _MERGE_METHODS)
@@ -223,9 +226,9 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
     """Find the first ten commands in a comment's Markdown, in their order.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. A mention with other text is a `tell`, one without text a `start`.
-    The id of a session may precede a command, as in `/mergewright widgets-12b stop`. `slug` is the
-    App's slug, by which people may mention the bot, too; empty: no App.
+    wrong; nothing is guessed. A mention with other text is a `tell`, a mention without text a
+    `start`. The ID of a session may precede a command, as in `/mergewright widgets-12b stop`.
+    `slug` is the App's slug, by which people may mention the bot as well; empty if there is no App.
     """
     return tuple(_addressed(address, slug) for address in addresses(text, slug))
 
@@ -238,7 +241,7 @@ def help_text(slug: str = "") -> str:
 
 
 def _addressed(address: Address, slug: str) -> ParsedCommand:
-    """Parse a command that may begin with the id of a session."""
+    """Parse a command that may be preceded by the ID of a session."""
     session, *words = address.line.split()[:2] or [""]
     if not (_SESSION.fullmatch(session) and words and _name(words[0]) in COMMANDS):
         return _parsed(address, slug)
@@ -283,7 +286,7 @@ def _name(word: str) -> str:
 
 
 def _without_courtesy_before(line: str) -> str:
-    """Return the line without its first word if that is polite and a command follows it."""
+    """Return the line without its first word, if that is e.g. "please" and a command follows."""
     word, _, rest = line.partition(" ")
     polite = word.lower().rstrip(_MARKS) in _COURTESY
     return rest.lstrip() if polite and _name(next(iter(rest.split()), "")) in COMMANDS else line
@@ -298,13 +301,13 @@ def _without_courtesy(argument: str) -> str:
 
 
 def _is_misspelled(line: str) -> bool:
-    """Whether a line is a single word similar to a command, and so not a message."""
+    """Whether a line is one word similar to a command, and therefore not a message."""
     words = _without_courtesy(line).split()
     return len(words) == 1 and bool(_similar(words[0].lower(), COMMANDS))
 
 
 def _as_message(address: Address) -> str:
-    """Return a hint how to send a text that begins like a command to the agent; empty: no hint."""
+    """Return a hint how to send this text, which begins like a command, to the agent; or ""."""
     shown = _UNQUOTABLE_TEXT.sub("", address.line)
     if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:
         return ""

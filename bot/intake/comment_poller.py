@@ -23,7 +23,10 @@ _OVERLAP = timedelta(minutes=1)
 
 
 class CommentPoller:
-    """Passes new comments and issues to the inbox as webhooks; a repeated one has the same id."""
+    """Passes new comments and issues to the inbox in the form of webhooks.
+
+    The same comment or issue gets the same ID at every poll, so a repetition is recognised.
+    """
 
     def __init__(
         self, github: GitHub, inbox: Inbox, projects: Mapping[str, ProjectSettings], clock: Clock
@@ -71,7 +74,7 @@ class CommentPoller:
         return self._delivery(f"poll:{comment.id}", "issue_comment", repository, body)
 
     def _issue(self, repository: str, issue: ListedIssue) -> Delivery:
-        """Return a new issue, whose text may contain commands, as a webhook delivery."""
+        """Return a new issue as a webhook delivery, because its text may contain commands."""
         body = {"action": "opened", "issue": issue}
         return self._delivery(f"poll:issue:{issue.id}", "issues", repository, body)
 

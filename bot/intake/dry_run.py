@@ -1,4 +1,4 @@
-"""Determines the effects of a webhook that is stored or in a file; records nothing."""
+"""Determines the effects of a webhook, which is stored or in a file, without recording anything."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class Effect(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
-    """The effects that a stored webhook would have now, or why it has none."""
+    """The effects that a stored webhook would have now, or the reason why it has none."""
 
     effects: tuple[Effect, ...] = ()
     ignored: str = ""  #: Why there are no effects; empty: there are some.
@@ -48,7 +48,8 @@ class DryRun(Struct, frozen=True, kw_only=True):
 def read_webhook(text: bytes, event: str) -> WebhookFile:
     """Parse a payload, or GitHub's record of a delivery, which contains the payload.
 
-    `event`: the event, whatever the file says; empty: the event that the file names. A record is as
+    If `event` is empty, it is taken from the file; otherwise it overrides the file's event. The
+    format of a record is described at
     https://docs.github.com/en/rest/repos/webhooks#get-a-delivery-for-a-repository-webhook
 
     Raises `ValueError`, whose message says what is missing.
@@ -68,7 +69,10 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 
 
 def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
-    """Return the effects that a stored webhook would have; `repository` is for the explanation."""
+    """Return the effects that a stored webhook would have now.
+
+    `repository` is named in the explanation if it has none.
+    """
     webhook = WebhookFile(event=delivery.event, body=delivery.body)
     try:
         if found := effects(store, inbox, webhook):
@@ -82,7 +86,7 @@ def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> 
 def effects(store: Store, inbox: Inbox, webhook: WebhookFile) -> list[Effect]:
     """Return the refreshes and commands that a webhook would cause now.
 
-    Raises as `parse_event` if the body is not a payload of the event.
+    Raises the exceptions of `parse_event` if the body is not a payload of the event.
     """
     refreshes, commands = inbox.interpret(webhook.event, webhook.body)
     looks = [

@@ -1,7 +1,7 @@
 """Parses webhook events into the subjects that may have changed.
 
 Payloads are only hints, because they arrive in any order: they say which issue or pull request to
-read from GitHub. Only new texts are taken from payloads, because of the commands in them.
+read from GitHub. Only new texts are taken from them, because the texts may contain commands.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads
 """
 
@@ -41,7 +41,7 @@ class _User(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return the login, with `[bot]` added for bots without it, such as Copilot in REST."""
+        """Return the login, with the `[bot]` that some bots' logins lack, such as Copilot's."""
         return bot_login(self.login) if self.type == BOT else self.login
 
 
@@ -136,7 +136,7 @@ class _Checked(Struct, frozen=True):
     def parsed(self, repository: RepositoryPayload) -> ParsedEvent:
         """Return the pull requests that GitHub lists for the commit, or else the commit.
 
-        The list is empty for a commit of a fork, and may name pull requests of other repositories,
+        The list is empty for a commit of a fork. It may name pull requests of other repositories,
         which are ignored.
         """
         pulls = tuple(
@@ -152,7 +152,7 @@ class _MergeGroup(Struct, frozen=True):
 
 
 class WebhookEvent(Struct, frozen=True):
-    """The payload of an event. The docstring of each kind says when GitHub sends it."""
+    """The payload of an event. Each subclass says when GitHub sends it."""
 
     def parsed(self) -> ParsedEvent:
         return ParsedEvent()
@@ -207,7 +207,7 @@ class _InstallationRepositories(WebhookEvent, frozen=True):
 class _IssueComment(_RepositoryEvent, frozen=True):
     """Somebody commented on an issue or in the conversation of a pull request.
 
-    Only commands in new comments count: if an edit removed a command, it could not be undone.
+    Commands in edits do not count, because an edit that removes a command could not undo it.
     """
 
     action: str
@@ -261,7 +261,7 @@ class _Issues(_RepositoryEvent, frozen=True):
 
     @property
     def _words(self) -> frozenset[str] | None:
-        """Return the labels and assignees, with those removed by this event; None: unknown."""
+        """Return the labels and assignees, including those this event removed; None: unknown."""
         words, changed = _words(self.issue), [self.label.name] if self.label else []
         changed += [f"@{self.assignee.login}"] if self.assignee else []
         return None if words is None else words | {word.lower() for word in changed}
@@ -351,7 +351,7 @@ class _RepositoryChange(_RepositoryEvent, frozen=True):
 
 
 class _Status(_RepositoryEvent, frozen=True):
-    """A commit status was set, the older way to report a check."""
+    """A commit status was set, which is the older way to report a check."""
 
     sha: str
 
@@ -391,9 +391,9 @@ EVENTS: Mapping[str, type[WebhookEvent]] = {
 
 
 def parse_event(event: str, body: bytes) -> ParsedEvent:
-    """Parse the body of a delivery; the result is empty for an unknown event.
+    """Parse the body of a delivery. The result is empty for an unknown event.
 
-    Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` for a body that is not a
+    Raises `msgspec.DecodeError`, `UnicodeDecodeError` or `RecursionError` if the body is not a
     payload of its event.
     """
     shape = EVENTS.get(event)

@@ -46,12 +46,12 @@ class Inbox:
         is_me: Callable[[str], bool] = lambda _: False,
         triggers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """Take deliveries about these `repositories`, which are configured names (`owner/name`).
+        """Accept deliveries about these `repositories`, given by their configured names.
 
         `wake` is called on the store's writer thread after every commit, so it may only set a flag.
-        `is_listed(repository, login)`: whether a bot may give commands; `app_slug`: the App's slug,
-        by which people may mention the bot, empty: none; `is_me`: whether a login is the bot's;
-        `triggers`: as in `Relevance`.
+        `is_listed(repository, login)`: whether a bot may give commands. `app_slug`: the App's slug,
+        by which people may mention the bot; empty if there is no App. `is_me(login)`: whether the
+        login is the bot's. `triggers`: as in `Relevance`.
         """
         self._store = store
         self._is_listed = is_listed
@@ -62,7 +62,7 @@ class Inbox:
         self.use(repositories, triggers or {})
 
     def use(self, repositories: Iterable[str], triggers: Mapping[str, Collection[str]]) -> None:
-        """Replace the configured names of the repositories, and the triggers of agents in them."""
+        """Replace the configured names of the repositories, and the triggers of agents in each."""
         self._relevance = Relevance(self._store.sessions, triggers)
         # GitHub ignores the case of names, so the configuration may spell them differently.
         self._repositories = {name.casefold(): name for name in repositories}
@@ -77,8 +77,8 @@ class Inbox:
         """Process up to 200 waiting deliveries, oldest first; return how many.
 
         A delivery that cannot be decoded is marked as failed, and a refresh is requested of the
-        subjects it names; an incident counts such deliveries. Unknown events and repositories are
-        ignored.
+        subjects it names. An incident counts the failed deliveries. Unknown events and repositories
+        are ignored.
         """
         waiting = self._store.deliveries.waiting(_BATCH)
         done = list[ProcessedDelivery]()
@@ -135,12 +135,12 @@ class Inbox:
     ) -> tuple[tuple[RefreshRequest, ...], tuple[NewCommand, ...]]:
         """Return the refresh requests and commands of a delivery; record nothing.
 
-        Raises as `parse_event` if the body is not a payload of the event.
+        Raises the exceptions of `parse_event` if the body is not a payload of the event.
         """
         return self._effects(parse_event(event, body))
 
     def why_ignored(self, event: str, body: bytes) -> Ignored:
-        """Return why a delivery has no effects, if `interpret` returns none.
+        """Return why a delivery has no effects. Call it if `interpret` returns none.
 
         Raises the exceptions of `interpret`.
         """
@@ -211,10 +211,10 @@ class Inbox:
         )
 
     def _may_command(self, comment: NewText, repository: str) -> bool:
-        """Whether the author may command: a person or a listed bot, so that bots never loop.
+        """Whether the author may give commands: a person, or a bot that is listed.
 
-        A comment with the bot's marker is by the bot or a copy. The marker is needed because with
-        a token, the bot comments as the person who owns the token.
+        Not this bot itself, which would otherwise answer itself. Its comments are recognised by
+        their marker, because with a token it comments from the account of the token's owner.
         """
         if OWN_MARKER in comment.body:
             return False
@@ -229,7 +229,8 @@ class Inbox:
     def _known(self, repository: RepositoryPayload) -> str:
         """Return the configured name of a repository; empty if it is not configured.
 
-        The numeric id decides: a renamed repository's old name may belong to another one.
+        The repository is found by its numeric ID, because another repository may have taken the old
+        name of a renamed one.
         """
         place = self._store.repositories.get(repository.id)
         if place is not None and place.name.casefold() in self._repositories:

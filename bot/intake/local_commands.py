@@ -1,7 +1,7 @@
 """Records commands from the command line, the pages and the API.
 
-The caller has checked access: write permission on the database file, the page's token, or the role
-of a person (`Reach.check_command`).
+The caller has checked access. On the command line that is write permission on the database file; on
+pages and in the API it is the page's token or the person's role (`Reach.check_command`).
 """
 
 import re
@@ -31,7 +31,7 @@ class KeyReused(Exception):
 
 
 class HeadChanged(Exception):
-    """No open pull request of the session has the head commit that a command named."""
+    """None of the session's open pull requests has the head commit that a command named."""
 
 
 def build_command(
@@ -40,8 +40,8 @@ def build_command(
     """Parse a command and bind it to the pull request's current head.
 
     Raises `InvalidArgument`, whose message says what was expected, and `HeadChanged` if `head` is
-    not empty and not current. If `key` is recorded already, `head` is not checked, and an empty
-    one becomes the recorded one.
+    neither empty nor current. If `key` is recorded already, `head` is not checked, and an empty
+    `head` is replaced by the recorded one.
     """
     command = LOCAL_COMMANDS.get(kind)
     if command is None:
@@ -59,7 +59,7 @@ def build_command(
 
 
 def parse_argument(command: CommandSyntax, text: str) -> str:
-    """Return the argument of a command as it is stored. Raises `InvalidArgument`."""
+    """Return the argument of a command in its stored form. Raises `InvalidArgument`."""
     try:
         return command.parse_argument(text.strip())
     except InvalidArgument as problem:
@@ -97,8 +97,8 @@ def add_start(store: Store, command: NewCommand) -> bool:
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
     """Return the head that a command is about; empty if head or base changed since `at`.
 
-    `number` is the pull request's, or the issue's if exactly one pull request is open; otherwise
-    the result is empty. `head`: the only acceptable head; empty: the current one.
+    `number` is that of a pull request. It may also be the issue's, if exactly one pull request is
+    open; otherwise the result is empty. If `head` is given, the result is that head or empty.
     """
     found = [pull for pull in session.pulls if pull.number == number]
     if not found:

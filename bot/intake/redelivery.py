@@ -24,7 +24,10 @@ _MARK = "deliveries"
 
 
 class Redelivery:
-    """Redelivers an App's failed webhooks. With a token, only the resync finds lost changes."""
+    """Requests redelivery of an App's failed webhooks.
+
+    With a token, only a resync makes up for them.
+    """
 
     def __init__(
         self, deliveries: DeliveriesTable, cursors: CursorsTable, github: GitHub, clock: Clock
@@ -37,7 +40,7 @@ class Redelivery:
     def request_lost(self) -> None:
         """Request redelivery of each webhook that failed since the last complete run.
 
-        Idempotent: a delivery that is in the store has arrived, and is not requested again.
+        Idempotent. A delivery that is in the store has arrived meanwhile and is not requested.
         """
         if not self._github.hook.is_available:
             return
@@ -54,7 +57,7 @@ class Redelivery:
         self._cursors.set(_MARK, until)
 
     def _redeliver(self, attempt: DeliveryAttempt) -> None:
-        """Request one redelivery. Ignore a delivery that GitHub no longer stores."""
+        """Request one redelivery. Ignores a delivery that GitHub no longer has."""
         try:
             self._github.hook.redeliver(attempt)
         except Refused as refusal:

@@ -1,4 +1,4 @@
-"""Recognises deliveries that concern no session, so that they cost no read.
+"""Recognises deliveries that concern no session, so that nothing is read from GitHub for them.
 
 A busy repository sends thousands of such deliveries an hour, and reading GitHub for each would
 exceed the rate limit.
@@ -20,10 +20,10 @@ class Relevance:
     triggers: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def refreshes(self, repository: str, changed: ChangedSubject) -> tuple[str, ...]:
-        """Return the subjects to refresh, as in `RefreshRequest`; empty: nothing has to be read.
+        """Return the subjects to refresh, in the form of `RefreshRequest`; empty if there are none.
 
-        A pull request of which only the number 34 is known becomes `other:34`. Such pull requests
-        are looked up together in one query, after the subjects of sessions.
+        If the payload has only the number of a pull request, such as 34, the subject is `other:34`.
+        These pull requests are looked up together in one query, after the subjects of sessions.
         """
         subject = changed.subject
         kind, _, name = subject.partition(":")

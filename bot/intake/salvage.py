@@ -1,4 +1,4 @@
-"""Finds the subjects of a payload that `parse_event` cannot decode, so that they are read."""
+"""Finds the subjects named in a payload that `parse_event` cannot decode, so that they are read."""
 
 from contextlib import suppress
 
@@ -27,7 +27,7 @@ class _NamedRepository(Struct, frozen=True):
 def salvage(body: bytes) -> tuple[ChangedSubject, ...]:
     """Return the subjects that an undecodable payload names. Never raises.
 
-    If it names only a repository, the subject is all of that; if none, the result is empty.
+    If it names only a repository, the subject is the whole repository. Empty if it names none.
     """
     try:
         parts = msgspec.json.decode(body, type=_Unchecked)

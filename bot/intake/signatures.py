@@ -13,15 +13,15 @@ _FORMAT = re.compile(rb"sha256=[0-9a-f]{64}")
 
 
 def is_well_formed(signature: bytes) -> bool:
-    """Whether the header has the form of a signature; checked before the body is read."""
+    """Whether the header has the form of a signature. Checked before the body is read."""
     return _FORMAT.fullmatch(signature) is not None
 
 
 def verify(secrets: Sequence[str], body: bytes, signature: bytes) -> bool:
     """Whether `signature`, the header's value, signs `body` with one of the secrets.
 
-    With two secrets, a secret can be rotated without refusing deliveries. An empty secret never
-    matches. All secrets are tried, so that the time taken does not depend on which one matches.
+    Two secrets allow rotation: deliveries signed with either are accepted. An empty secret never
+    matches. All secrets are tried, so that the time taken does not reveal which one matches.
     """
     genuine = False
     for secret in filter(None, secrets):

@@ -1,4 +1,4 @@
-"""Requests for sessions of their own, from the command line, the page and the API.
+"""Records requests to open sessions, from the command line, the pages and the API.
 
 The caller has checked access, as for `bot.intake.local_commands`.
 """
@@ -50,10 +50,10 @@ class SpawnRequest(Struct, frozen=True, kw_only=True):
 def request_session(
     store: Store, wanted: SpawnRequest, *, actor: str, key: str, at: datetime
 ) -> tuple[NewCommand, bool]:
-    """Record a request for a session, and choose the session's id, which is in `spawn`.
+    """Record a request for a session, and choose the session's ID, which is in `spawn.session`.
 
-    False: it was recorded under its key before. Raises `InvalidArgument`, whose message says what
-    was expected, `SessionExists` and `KeyReused`.
+    Returns the recorded command, and False if it was recorded under this key before. Raises
+    `InvalidArgument`, whose message says what was expected, `SessionExists` and `KeyReused`.
     """
     asked = NewCommand(
         key=key,
@@ -77,7 +77,7 @@ def request_session(
 
 
 def session_of(command: NewCommand) -> str:
-    """Return the id of the session that a recorded request opens; empty: it is no such request."""
+    """Return the ID of the session that a recorded command opens; empty if it opens none."""
     return command.spawn.session if command.spawn else ""
 
 
@@ -118,7 +118,7 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
 
 
 def _check_unused(store: Store, wanted: SpawnRequest) -> None:
-    """Refuse what another session has, where that is known before the bot opens the session."""
+    """Raise an exception if another session is known to have the issue or the branch."""
     of_subject, repository = store.sessions.of_subject, wanted.repository
     known = of_subject(repository, f"issue:{wanted.issue}") if wanted.issue else None
     if known and not wanted.another:

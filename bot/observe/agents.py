@@ -52,7 +52,7 @@ class _ObservedRun(Struct, kw_only=True):
 class AgentObserver:
     """Observes agents. Only one thread observes at a time, so that readings are stored in order.
 
-    `examine` looks for uncommitted work of agents whose turn has ended. This may take long, so it
+    `examine` looks for uncommitted work of agents whose turn has ended. It may take long, so it
     runs in other threads; `on_rest` is called when there is a workspace to examine.
     """
 
@@ -79,9 +79,9 @@ class AgentObserver:
         return changed
 
     def confirm_receipts(self) -> int:
-        """Observe only agents with messages that await a receipt; return the number of agents.
+        """Observe only agents that were sent messages or answers, to see whether these arrived.
 
-        An exit that no supervisor recorded is left to the next sweep.
+        Returns the number of agents. An exit that no supervisor recorded is left to the next sweep.
         """
         with self._lock:
             awaited = self._awaited()
@@ -95,7 +95,7 @@ class AgentObserver:
     def examine(self) -> int:
         """Look for uncommitted work of agents whose turn ended; return how many sessions changed.
 
-        May be called from several threads; each takes the next workspace.
+        May be called from several threads; each examines the next workspace.
         """
         changed = 0
         while self._resting:
@@ -129,7 +129,7 @@ class AgentObserver:
         ]
 
     def _awaited(self) -> Mapping[str, Sequence[AwaitedReceipt]]:
-        """Return by session the messages and dialog answers that may have arrived."""
+        """Return the messages and dialog answers that may have arrived, by session."""
         found = defaultdict[str, list[AwaitedReceipt]](list)
         for awaited in self.store.outbox.awaited():
             found[awaited.session].append(awaited)
@@ -142,9 +142,9 @@ class AgentObserver:
         *,
         whole: bool,
     ) -> int:
-        """Observe sessions, with the lock held; return how many changed.
+        """Observe these sessions; return how many changed. The caller holds the lock.
 
-        `awaited`: receipts by session; `whole`: this is a sweep of all sessions.
+        `awaited`: receipts by session. `whole`: this is a sweep of all sessions.
         """
         if not sessions:
             return 0
@@ -197,8 +197,8 @@ class AgentObserver:
     ) -> Mapping[str, bool]:
         """Return the ids of the sessions to record, each with whether its program counts as gone.
 
-        A session whose program is being ended by an action is left out: the action records the
-        program's end, so that it does not count as a crash.
+        A session is left out while an action ends its program: the action itself records the end,
+        so that it does not count as a crash.
         """
         if look.failure:
             return {live.id: False for live in sessions}
@@ -234,9 +234,9 @@ class AgentObserver:
     def _observe(
         self, run: _ObservedRun, reading: RunReading, gone: bool, now: datetime
     ) -> Observation | None:
-        """Return what to record of one session; None: wait until its workspace is examined.
+        """Return what to record of one session, or None if its workspace is to be examined first.
 
-        Receipts are recorded in one commit with the activity that they may have caused.
+        Receipts are recorded in one commit with the activity that their messages may have caused.
         """
         live, run.stored = run.session, None
         agent, clock = reading.agent, self.clock
@@ -284,7 +284,7 @@ class AgentObserver:
         return None
 
     def _receipts(self, run: _ObservedRun, reading: RunReading, now: datetime) -> Observation:
-        """Return which messages arrived, which dialog answers advanced, which are missing."""
+        """Return which messages have arrived or are missing, and which dialog answers advanced."""
         received, advanced, missing = list[int](), list[int](), list[int]()
         for one in run.awaited:
             receipt = one.receipt
@@ -304,9 +304,9 @@ class AgentObserver:
         )
 
     def _answer_arrived(self, run: _ObservedRun, receipt: Receipt) -> tuple[bool, bool]:
-        """Whether a step of an answer changed the agent's dialog, and whether it was the last.
+        """Whether a step of an answer changed the agent's dialog, and whether it was the last step.
 
-        Two checks in a row have to agree: a single one may find a half-drawn screen.
+        Two checks in a row have to agree, because one may find a half-drawn screen.
         """
         try:
             dialog = self.locations.host.runs.dialog(self.locations.run_of(run.session))
@@ -341,21 +341,21 @@ class AgentObserver:
 
 
 def _is_awaited(awaited: AwaitedReceipt) -> bool:
-    """Whether the message was sent and does not count as missing yet."""
+    """Whether the message was sent and is not known to be missing."""
     return awaited.sent and _may_arrive(awaited)
 
 
 def _may_arrive(awaited: AwaitedReceipt) -> bool:
-    """Whether the message may have been sent, perhaps just before a crash, and is not missing."""
+    """Whether the message was sent, or may have been before a crash, and may still arrive."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 
 def _unexamined(work: Work, head: str) -> Work:
-    """Return the work at a commit, with unknown uncommitted changes and off-branch commits."""
+    """Return the work at `head`. Uncommitted changes and commits off the branch are unknown."""
     return replace(work, head=head, dirty=None, off_branch=None, unreadable="")
 
 
 def _rest(seen: Observation) -> object:
-    """Return what two observations have in common if they are of the same end of a turn."""
+    """Return a value that is equal for two observations of the same end of a turn."""
     agent = seen.agent
     return seen.work, agent and (agent.activity, agent.since, agent.exit)

@@ -1,4 +1,4 @@
-"""Selects the newest comments on an issue, and edits since the session was triggered."""
+"""Selects an issue's newest comments, and edits of the issue since its session was triggered."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ _MOST, _MOST_TOGETHER = 10_000, 40_000
 
 @dataclass(frozen=True)
 class Discussions:
-    """Decides by the permissions of authors and editors which remarks may be sent to agents."""
+    """Decides which remarks may be sent to agents, by the permissions of authors and editors."""
 
     people: WriteAccess
     app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
-        """Return the remark with `allowed` and `to_bot` set; the bot's own remark is unchanged.
+        """Return the remark with `allowed` and `to_bot` set. The bot's own remarks are not changed.
 
-        It is allowed if its author and its last editor may give commands; for a bot's remark only
-        an editor other than the bot has to. `edited_by`: last editors by remark id. Raises
-        `GitHubFailure`.
+        A person's remark is allowed if its author and its last editor may give commands. For the
+        remark of another bot, only its editor is checked, unless that is the bot itself.
+        `edited_by` has the last editors by remark id. Raises `GitHubFailure`.
         """
         if remark.own:
             return remark
@@ -65,9 +65,9 @@ class Discussions:
         )
 
     def with_edit(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
-        """Return the issue with the last edit of title or text since its session was triggered.
+        """Return the issue with the last edit of its title or text since its session was triggered.
 
-        An edit counts only if everybody who edited the issue since then may give commands.
+        An edit counts only if everybody who has edited the issue since then may give commands.
         """
         since = (issue.labelled_at or session.created).replace(microsecond=0)
         edits = [edit for edit in reading.edits if edit.at >= since]
@@ -96,7 +96,7 @@ class Discussions:
 
 
 def _kept(remark: Remark) -> Remark:
-    """Return a remark, without its text if the agent never gets it."""
+    """Return a remark without its text if the agent will never get it; otherwise unchanged."""
     return remark if remark.allowed and not remark.to_bot else replace(remark, body="")
 
 

@@ -1,4 +1,4 @@
-"""Reads the App's installations, whose repositories become projects without configuration."""
+"""Reads the App's installations. Their repositories become projects that need no configuration."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,7 +21,10 @@ Installations = Mapping[str, Sequence[InstalledRepository] | None]
 
 @dataclass(frozen=True)
 class InstallationObserver:
-    """Updates projects when the App's installations change. A failed read changes nothing."""
+    """Adds and removes projects when the App's installations change.
+
+    A failed read changes nothing.
+    """
 
     store: Store
     github: GitHub
@@ -30,7 +33,7 @@ class InstallationObserver:
     on_change: Callable[[], None]
 
     def read(self) -> None:
-        """Read all installations, if this is configured; add or remove projects accordingly."""
+        """Read all installations, and add or remove projects accordingly, if this is configured."""
         if not self.settings.installation.repositories:
             return
         try:
@@ -70,9 +73,9 @@ def followed(
 ) -> list[InstalledProject]:
     """Return the projects that follow from the installations `found`, sorted by name.
 
-    `configured` are GitHub's ids of the repositories in the configuration. A repository that leaves
-    the installations keeps its project's name, until a new repository of the same name takes it
-    over. The projects of an installation whose repositories are None are kept.
+    `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
+    the installations, its project's name stays reserved until a new repository of the same name
+    takes it over. The projects of an installation are kept if its repositories are None (unknown).
     """
     listed = {
         one.id: one

@@ -1,4 +1,4 @@
-"""Observes issues: reads changed ones, records facts, reports candidates for sessions."""
+"""Observes issues: reads those that changed, records facts, reports candidates for sessions."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -58,7 +58,7 @@ class IssueObserver:
 
     @property
     def triggers(self) -> Mapping[str, Collection[str]]:
-        """Return by repository the labels and assignees that request an agent, in lower case."""
+        """Return the labels and assignees that request an agent, in lower case, by repository."""
         found: dict[str, set[str]] = {}
         for name, project in self.projects.items():
             found.setdefault(project.repository, set()).update(self._triggers(name))
@@ -70,7 +70,7 @@ class IssueObserver:
     def read_requested(self) -> int:
         """Read every issue with a due refresh; return how many refreshes were due.
 
-        A refresh of a repository covers all its issues. A failed refresh is postponed.
+        A refresh of a repository covers all its issues. If a read fails, the refresh is postponed.
         """
         due = self.store.refreshes.due(self.clock(), ("issue:", "repository:"))
         for refresh in due:
@@ -88,7 +88,7 @@ class IssueObserver:
         return len(due)
 
     def labelled(self) -> list[Numbered]:
-        """Return the open issues that request an agent, except where they cannot be listed now."""
+        """Return the open issues that request an agent, unless they cannot be listed now."""
         found: list[Numbered] = []
         for name, project in self.projects.items():
             if not self.refresh_budget.has_spare(project.repository):
@@ -128,7 +128,7 @@ class IssueObserver:
         self.store.refreshes.request(requests, self.clock())
 
     def _read(self, repository: str, number: int) -> None:
-        """Read one issue: facts of its sessions, or a candidate for one."""
+        """Read one issue, and record facts of its sessions or report a candidate for a session."""
         project = project_of(self.projects, repository)
         sessions = self.store.sessions.of_issue(repository, number)
         starts = self.store.commands.authorized(repository, number)
@@ -148,10 +148,10 @@ class IssueObserver:
             self._report_start(project, reading, command)
 
     def _update(self, id: str, reading: IssueSnapshot | None, *, foremost: bool) -> None:
-        """Record an issue's state in its session; None: the issue was deleted or moved.
+        """Record an issue's state in its session. `reading` is None if it was deleted or moved.
 
-        Its text stays as it was when the session was opened; a later edit by people who may give
-        commands is recorded as a remark.
+        The issue's text stays as it was when the session was opened; a later edit by people who may
+        give commands is recorded as a remark.
         """
         session = self.store.sessions.get(id)
         if session is None or session.project not in self.projects:
@@ -195,9 +195,9 @@ class IssueObserver:
     def _report_new_triggers(
         self, session: Session, issue: Issue, reading: IssueSnapshot, *, foremost: bool
     ) -> Issue:
-        """Report a reopening or a new label; return the issue with its last label's time.
+        """Report a reopening or a new label; return the issue with the time of its last label.
 
-        Of several sessions, both concern only the foremost one.
+        If an issue has several sessions, both are reported for the foremost session only.
         """
         if (
             foremost
@@ -242,7 +242,7 @@ class IssueObserver:
         )
 
     def _adoption(self, project: str, reading: IssueSnapshot, trigger: Requested) -> Candidate:
-        """A pull request that a person commands to adopt. Raises `GitHubFailure`."""
+        """Return a pull request that a person commands to adopt. Raises `GitHubFailure`."""
         candidate = self._candidate(project, reading, trigger)
         repository, number = candidate.repository, candidate.number
         found = self.github.read.pull(repository, number) if reading.is_pull else None
@@ -268,7 +268,7 @@ class IssueObserver:
         )
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
-        """Return the last label or assignment still set that requests an agent; None: none."""
+        """Return the last label or assignment that requests an agent and is still set, or None."""
         event = last_labeling(reading, self._triggers(project))
         if event is None:
             return None
@@ -277,7 +277,10 @@ class IssueObserver:
         return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """Return the trigger with its actor's permission. Raises `GitHubFailure`."""
+        """Return a candidate with its trigger and its actor's permission.
+
+        Raises `GitHubFailure`.
+        """
         repository = self.projects[project].repository
         # Authors of commands are already authorized; the actor of a label is checked here.
         allowed = isinstance(trigger, Requested) or self.people.may_command(
@@ -296,7 +299,7 @@ class IssueObserver:
         )
 
     def _new(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """Return a candidate for a new session, with the issue as the session gets it."""
+        """Return a candidate for a new session, with the issue as it is given to the session."""
         candidate = self._candidate(project, reading, trigger)
         if not candidate.allowed or candidate.edited_by is not None or candidate.is_pull:
             return candidate
@@ -314,7 +317,10 @@ class IssueObserver:
         return replace(candidate, issue=issue)
 
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
-        """Return who edited title or text and may not command; empty: unknown, None: nobody."""
+        """Return who edited the title or text since a time without being allowed to give commands.
+
+        Empty if the editor is unknown, None if there is none.
+        """
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same second may be later.
             if edit.at >= since and not self.people.may_command(repository, edit.actor):
@@ -322,7 +328,10 @@ class IssueObserver:
         return None
 
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """Return the issue with its blockers; none if it is closed or its session has begun."""
+        """Return the issue with the issues that block it.
+
+        Without any if it is closed or its session has begun, because they no longer matter.
+        """
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)
         blockers = self.github.read.blocked_by(repository, issue.number)
@@ -330,7 +339,7 @@ class IssueObserver:
         return replace(issue, blocked_by=blockers, in_circle=circle)
 
     def _leads_back(self, repository: str, number: int, blockers: Iterable[str]) -> bool:
-        """Whether this issue itself blocks one of the blockers, directly or through others."""
+        """Whether this issue itself blocks one of its blockers, directly or through others."""
         ahead, seen = list(blockers), set[str]()
         while ahead and len(seen) < _MOST_FOLLOWED:
             one = ahead.pop(0)
@@ -350,5 +359,5 @@ def _is_spawned_beside(candidate: Candidate) -> bool:
 
 
 def _is_beside(session: str, project: str, number: int) -> bool:
-    """Whether a session is not the first one of its issue."""
+    """Whether a session is a further one of its issue, and not the first."""
     return session != f"{project}-{number}"

@@ -25,9 +25,9 @@ _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
 
 
 def too_many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
-    """Return how many programs vanished at once, if too many to be plausible; else 0.
+    """Return how many programs vanished at once if that is too many to be plausible, else 0.
 
-    Exits recorded by a supervisor and programs that were dead before do not count.
+    Programs whose exit a supervisor recorded, or that were dead before, do not count.
     """
     lost = sum(lost_without_trace(live, seen) for live, seen in probes)
     known = sum(live.agent.program is not Probe.DEAD for live, _ in probes)
@@ -43,7 +43,7 @@ def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
 def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
     """Return the reading `now` of a run, with unreliable parts taken from the last reading.
 
-    `before`: the last reading; `at`: the time of `now`. Contradictory probes are counted.
+    `before` is the last reading, `at` the time of `now`. Contradictory probes are counted.
     """
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
         # If a source fails, keep the last reading: a new reader may find less in it.
@@ -67,7 +67,7 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
 
 
 def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
-    """Return the reading `now` with the evidence and usage of `before` if that is recent enough."""
+    """Return `now`, with evidence and usage of the reading `before` unless that is too old."""
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:
@@ -80,7 +80,7 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
 def _counted_failure(
     before: ProbeFailure | None, now: Agent, at: datetime, most: int
 ) -> ProbeFailure:
-    """Count one more contradictory probe; new evidence restarts the count."""
+    """Return `before`, counted up by one, to `most`; new evidence starts at one."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return ProbeFailure(since=at, evidence=evidence)

@@ -1,4 +1,4 @@
-"""Completes the facts of a pull request: permissions, logs, pushers, times."""
+"""Completes the facts of a pull request with permissions, logs, pushers and times."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ _MOST_COUNTED = 1000  #: The most check runs with counted failures; then all cou
 
 @dataclass(frozen=True)
 class PullFacts:
-    """Converts snapshots of pull requests to facts of their sessions."""
+    """Converts snapshots of pull requests to the facts of their sessions."""
 
     github: GitHub
     people: WriteAccess
@@ -48,7 +48,7 @@ class PullFacts:
     def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
         """Return the pull request with all facts that decisions about its session use.
 
-        `before`: its last facts; None: it is new. Raises `GitHubFailure`.
+        `before` are its last known facts; None for a new one. Raises `GitHubFailure`.
         """
         repository, pull, now = session.repository, reading.pull, self.clock()
         was = before or Pull(number=pull.number)
@@ -90,7 +90,7 @@ class PullFacts:
         )
 
     def outsiders(self, session: Session, pulls: Iterable[Pull]) -> list[Outsider]:
-        """Return the people who reviewed or commented, but may not give commands."""
+        """Return the people who reviewed or commented but may not give commands."""
         found: list[Outsider] = []
         for pull in pulls:
             remarks = [*pull.comments, *(one for thread in pull.threads for one in thread.remarks)]
@@ -115,7 +115,7 @@ class PullFacts:
     def _frozen(
         self, repository: str, reading: PullSnapshot, before: Frozen | None
     ) -> Frozen | None:
-        """Return the freeze by a label of the pull request; None: it has no such label.
+        """Return the freeze that a label of the pull request sets; None without such a label.
 
         Who added the label is read once, when the label is new.
         """
@@ -157,7 +157,7 @@ class PullFacts:
         )
 
     def _pushers(self, session: Session, branch: str, since: str) -> tuple[str, ...]:
-        """Return the people who pushed to a branch since its head was `since`, last first."""
+        """Return who pushed to a branch since its head was `since`, last first, without the bot."""
         project = self.projects.get(session.project)
         fork = project.fork if project and project.push_to == "fork" else ""
         try:
@@ -170,9 +170,9 @@ class PullFacts:
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
-        """Return the check; if it failed only here, with its log and annotations.
+        """Return the check; if it failed, but not on the base branch, with its log and annotations.
 
-        They are read once for each check run; `reported` are the last facts by check run.
+        They are read once for each check run. `reported` has the last facts by check run.
         """
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check
@@ -212,10 +212,10 @@ def who_pushed(
 ) -> tuple[Mover, datetime | None]:
     """Return who moved the branch from the head of `before` to that of `pull`, and when.
 
-    The time is that of the bot's push; None: somebody else moved it, or the time is unknown.
+    The time is known only for pushes of the bot, and not for all of these; otherwise None.
 
-    After a person's push the agent gets no failed checks, earlier reviews or conflicts until
-    somebody sends it a new request: `handed_to_human` in `lifecycle.read.session_view`.
+    After a person's push, the agent gets no failed checks, earlier reviews or conflicts until
+    somebody sends it a new request: see `handed_to_human` in `lifecycle.read.session_view`.
 
     Raises `GitFailure` if the commits cannot be fetched.
     """
@@ -239,9 +239,9 @@ def who_pushed(
 
 
 def _current_since(reading: PullSnapshot, was: Pull, pushed_at: datetime | None) -> datetime | None:
-    """Return when the bot's push became the head that later comments are about.
+    """Return since when the bot's push is the head, so that later comments are about it.
 
-    None: unknown, as when the branch was reset to a push older than the last head.
+    None if that is unknown, as when the branch was reset to a push older than the last head.
     """
     if pushed_at is None or (was.head_since is not None and pushed_at < was.head_since):
         return None
@@ -254,7 +254,7 @@ def _failed_in_queue(pull: Pull) -> tuple[Check, ...]:
 
 
 def _pending_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
-    """Return since when any check is pending at this head; None if none is."""
+    """Return since when checks have been pending at this head; None if none is pending."""
     if all(check.state is not CheckState.PENDING for check in pull.checks):
         return None
     return (was.pending_since if was.head == pull.head else None) or now
@@ -267,7 +267,7 @@ def _is_green(pull: Pull) -> bool:
 
 
 def _clean_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
-    """Return since when GitHub says that the head can be merged; None: it does not."""
+    """Return since when GitHub has considered the head mergeable; None if it does not."""
     if pull.merge is not Merge.CLEAN:
         return None
     return (was.clean_since if was.head == pull.head else None) or now

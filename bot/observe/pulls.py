@@ -1,4 +1,4 @@
-"""Observes pull requests: finds the session of each refresh and records its pull requests."""
+"""Observes pull requests: finds the session for each refresh, and records its pull requests."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +57,10 @@ class PullObserver:
     _foreign: dict[Numbered, str] = field(default_factory=dict, init=False)
 
     def read_requested(self) -> int:
-        """Read every pull request with a due refresh once; return how many were handled."""
+        """Read every pull request with a due refresh once.
+
+        Returns how many were read, or looked up by their branch.
+        """
         now = self.clock()
         due = self.store.refreshes.due(now, ("pull:", "branch:", "sha:"))
         read: set[Numbered] = set()
@@ -69,10 +72,10 @@ class PullObserver:
         return len(read) + self._look_up_others()
 
     def _look_up_others(self) -> int:
-        """Look up the branches of pull requests of which only the number is known; return how many.
+        """Look up the branches of pull requests of which only the number is known.
 
-        One query is sent for each repository. A refresh is requested of each pull request that is
-        from a session's branch; the others are ignored.
+        Sends one query for each repository. Requests a refresh of each pull request whose branch is
+        that of a session, and ignores the others. Returns how many were looked up.
         """
         due = self.store.refreshes.due(self.clock(), ("other:",), FINGERPRINT_BATCH)
         for repository in {refresh.repository for refresh in due}:
@@ -114,7 +117,7 @@ class PullObserver:
             self._read(session, numbers)
 
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
-        """Read the pull requests that a refresh concerns and that are not in `read` yet."""
+        """Read the pull requests that a refresh concerns, except those in `read`."""
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
         session, numbers, reading = self._concerned(repository, kind, name)
         if session is None and kind == "branch":
@@ -158,10 +161,10 @@ class PullObserver:
     def _session_of_new(
         self, repository: str, number: int
     ) -> tuple[str | None, PullSnapshot | None]:
-        """Return the session of an unknown pull request, and its snapshot, if there are any.
+        """Return the session of an unknown pull request, and its snapshot. Either may be None.
 
-        Pull requests without a session are read once, and not at each push or check, because the
-        branch of a pull request never changes.
+        A pull request without a session is read once, not at each push or check, because the branch
+        of a pull request never changes.
         """
         branch = self._foreign.get((repository, number))
         if branch and self.store.sessions.of_subject(repository, f"branch:{branch}") is None:
@@ -173,16 +176,16 @@ class PullObserver:
         return self._owner(repository, reading), reading
 
     def _fork(self, session: Session) -> str:
-        """Return the fork that has the branch; empty: the branch is in the repository itself."""
+        """Return the fork with the session's branch; empty if it is in the repository itself."""
         project = self.projects.get(session.project)
         return project.fork if project and project.push_to == "fork" else ""
 
     def _owner(self, repository: str, reading: PullSnapshot) -> str | None:
-        """Return the session of a pull request, by branch, repository, author and head.
+        """Return the session of a pull request, by its branch, repository, author and head.
 
         Another person's pull request belongs to a session only if its author has write access and
-        the bot pushed its head. A closed pull request of the bot belongs to none if this database
-        knows neither its number nor its head: an earlier database had its session.
+        the bot pushed its head. The bot's own closed pull request belongs to no session if the
+        database knows neither its number nor its head: its session was in an earlier database.
         """
         found = self.store.sessions.of_subject(repository, f"branch:{reading.pull.branch}")
         session = self.store.sessions.get(found) if found else None
@@ -192,7 +195,7 @@ class PullObserver:
         if reading.head_repository.lower() != home.lower():
             return None
         if session.origin is Origin.PULL:
-            return session.id  # It was adopted, whoever opened it.
+            return session.id  # It was adopted; anybody may have opened it.
         done = self.store.facts.get(session.id).done
         pushed = keys.push(reading.pull.head) in done
         if reading.author != self.github.read.me():
@@ -207,7 +210,7 @@ class PullObserver:
     def _read(
         self, session: Session, numbers: Iterable[int], read: PullSnapshot | None = None
     ) -> timedelta | None:
-        """Read and record pull requests; return the pause before another read, if one is needed.
+        """Read and record pull requests. Returns the pause before another read, if one is needed.
 
         `read` is the snapshot if the only pull request was just read.
         """

@@ -1,4 +1,4 @@
-"""Rate-limits background refreshes: only changed subjects are read, failures are postponed."""
+"""Rate-limits background refreshes: reads only changed subjects, and postpones failed reads."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,8 +32,8 @@ FULL_READ = timedelta(hours=4)
 class RefreshBudget:
     """Keeps the fingerprint that each issue and pull request had at its last full read.
 
-    While the fingerprint is unchanged, the resync has the subject read again only after four hours.
-    Fingerprints are in memory: after a restart, every subject is read once.
+    While its fingerprint is unchanged, the resync reads a subject again only after four hours.
+    Fingerprints are kept in memory: after a restart, every subject is read once.
     """
 
     def __init__(self, refreshes: RefreshesTable, github: GitHub, clock: Clock) -> None:
@@ -45,7 +45,10 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether the subject must be read in full; True if `fingerprint` is None: not readable."""
+        """Whether the subject must be read in full.
+
+        True if its fingerprint is None (unreadable).
+        """
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
         if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
@@ -55,14 +58,14 @@ class RefreshBudget:
         return True
 
     def found(self, thing: Numbered) -> Fingerprint | None:
-        """Return the fingerprint that `has_changed` last found to differ; None: none differed.
+        """Return the fingerprint that made `has_changed` last return True; None if there is none.
 
-        Call it before the full read, and `record` the result after that.
+        Call it before the full read, and pass the result to `record` after the read.
         """
         return self._found.get(thing)
 
     def record(self, thing: Numbered, fingerprint: Fingerprint | None) -> None:
-        """Record that the subject was read in full after it had this fingerprint; None: unknown."""
+        """Record that the subject was read in full after it had this fingerprint, if known."""
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 
@@ -87,7 +90,7 @@ class RefreshBudget:
 
     @contextmanager
     def postponed_on_failure(self, refresh: DueRefresh) -> Iterator[None]:
-        """Postpone the refresh if the block raises, longer after each failure in a row."""
+        """Postpone the refresh if the block raises, and longer after each failure in a row."""
         name = refresh.name
         kind, _, number = refresh.subject.partition(":")
         fields = {"repository": refresh.repository}

@@ -33,7 +33,7 @@ def _repositories(projects: Mapping[str, ProjectSettings]) -> list[str]:
 
 @dataclass(frozen=True)
 class AccessObserver:
-    """Keeps an incident open for each repository in which the bot lacks access.
+    """Keeps an incident open for each repository to which the bot lacks access.
 
     Also records the current name of each repository, and whether it is archived.
     """
@@ -69,7 +69,7 @@ class AccessObserver:
             self._read(repository)
 
     def _read(self, repository: str) -> None:
-        """Read one repository. An outage of GitHub leaves its access incident unchanged."""
+        """Read one repository. If GitHub does not answer, its incident stays as it is."""
         try:
             with self.github.caching():
                 lacking = tuple(self._lacking(repository))
@@ -114,9 +114,9 @@ class RepositoryConfig:
     _first_read: dict[str, datetime] = field(default_factory=dict, init=False)
 
     def read(self) -> list[FetchedFile]:
-        """Read the files of all repositories; return those that differ from the store's.
+        """Read the files of all repositories; return those that differ from the stored ones.
 
-        A file that `read_pushed` has read just now, as the bot began to lead, is not read again.
+        Leaves out the files that `read_pushed` read moments ago because they were new.
         """
         first, self._first_read = self._first_read, {}
         since = self.clock() - _JUST_READ
@@ -124,9 +124,10 @@ class RepositoryConfig:
         return self._changed(one for one in _repositories(self.projects) if one not in just_read)
 
     def read_pushed(self) -> list[FetchedFile]:
-        """Read files like `read`, but only of new repositories and after default branch pushes.
+        """Read the files of new repositories, and those whose default branch was pushed.
 
-        The refreshes of branches remain due, because they also cause reads of pull requests.
+        Returns the same as `read`. The refreshes of branches remain due, because they also cause
+        reads of pull requests.
         """
         due = self.refreshes.due(self.clock(), ("branch:",))
         pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}

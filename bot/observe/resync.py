@@ -57,7 +57,8 @@ class Resync:
     def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
         """Return the subjects whose fingerprint differs from that of the last read.
 
-        A failed batch is halved, because GitHub may fail at one subject, which counts as changed.
+        A failed batch is halved and repeated, because GitHub may fail at a single subject. That one
+        counts as changed.
         """
         waiting = [
             subjects[at : at + FINGERPRINT_BATCH]
@@ -92,7 +93,7 @@ class Resync:
 
 
 def _unseen(live: Iterable[LiveSession]) -> set[str]:
-    """Return subjects that fingerprints do not cover: new pull requests, blocked issues."""
+    """Return subjects that fingerprints do not cover: new pull requests and blocked issues."""
     found = set[str]()
     for one in live:
         if one.run and not one.pulls:

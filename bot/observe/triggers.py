@@ -13,7 +13,7 @@ from lifecycle.model.names import FREEZES
 
 
 def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str, str]:
-    """Return the agent by the label or assignee (`@login`, in lower case) that requests it."""
+    """Return the agents by the label or assignee (`@login`) that requests each, in lower case."""
     label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
     named = {f"{label}:{agent.lower()}": agent for agent in sorted(agents)}
     assigned = {f"@{assignee}": project.agent} if assignee else {}
@@ -21,15 +21,15 @@ def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str,
 
 
 def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
-    """Whether any label, in any case, is in `wanted`, which is in lower case.
+    """Whether one of the labels, in any case, is in `wanted`, which is in lower case.
 
-    GitHub treats `Bug` and `bug` as one label.
+    GitHub treats `Bug` and `bug` as the same label.
     """
     return any(name.lower() in wanted for name in labels)
 
 
 def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | None:
-    """Return the last event that added a wanted label that is still set; None: none is known."""
+    """Return the last event that added a wanted label that is still set; None if none is known."""
     # GitHub's times are whole seconds; of two events in one second, the last one listed counts.
     events = sorted(reading.labelings, key=lambda event: event.at)
     last = {event.label.lower(): event for event in events if event.label.lower() in wanted}
@@ -38,9 +38,9 @@ def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | 
 
 
 def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime) -> Frozen | None:
-    """Return the freeze by a label; None: no such label. Anybody who may label may freeze.
+    """Return the freeze that a label sets; None without such a label. Whoever may label may freeze.
 
-    `before`: the last known freeze, used if the event is no longer in the timeline.
+    `before` is the last known freeze, used if the event is no longer in the timeline.
     """
     if not has_any(reading.labels, {FREEZES}):
         return None
@@ -51,9 +51,9 @@ def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime
 
 
 def reopening(session: Session, reading: IssueSnapshot, people: WriteAccess) -> Candidate | None:
-    """Return the reopening of an ended session's issue or pull request as a candidate.
+    """Return a candidate if somebody reopened the issue or a pull request of an ended session.
 
-    None: the session has not ended, or nobody reopened it. Raises `GitHubFailure` if the
+    None if the session has not ended or nobody reopened it. Raises `GitHubFailure` if the
     permission cannot be read.
     """
     opened = reading.reopened
