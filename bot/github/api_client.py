@@ -1,7 +1,8 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Responses are decoded into Structs. Only writes sleep, until their turn. Failed requests are retried
-by the callers. Here one is repeated once, with a new token or JWT if GitHub refuses an App's (401).
+Responses are decoded into Structs. Only writes sleep, until it is their turn. Retrying is left to
+the callers, but for one case: if GitHub refuses an App's token or JWT (401), the request is sent
+once more with a new one.
 """
 
 import re
@@ -115,7 +116,7 @@ class ApiClient:
     def contents(
         self, repository: str, url: str, params: Mapping[str, str] = {}
     ) -> Iterator[tuple[GitHubRequest, bytes]]:
-        """Yield the undecoded pages of a list, each with its request.
+        """Yield the pages of a list as undecoded bytes, each with its request.
 
         https://docs.github.com/rest/guides/using-pagination-in-the-rest-api
         """
@@ -138,7 +139,7 @@ class ApiClient:
         self._ask(repository, GitHubRequest(method, self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
-        """Return the last 256 KiB of a log. GitHub may redirect to another host for it."""
+        """Return the last 256 KiB of a log, which GitHub may redirect to another host."""
         request = GitHubRequest("GET", self._url(repository, path), stream=True)
         response = self._ask(repository, request)
         kept = b""
@@ -159,7 +160,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send a query as `graphql` does; return the field `repository` of its data, or None."""
+        """Send a query with `graphql`. Returns the field `repository` of its data, or None."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None
@@ -176,10 +177,10 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
+        """Send `queries/NAME.graphql`, or the query `text`. None if the object does not exist.
 
-        The variables `owner` and `name` are set from `repository`. Any error in the response
-        raises, unless it concerns an optional field only: partial data is not used.
+        The variables `owner` and `name` are set from `repository`. Partial data is not used: any
+        error in the response raises an exception, unless it concerns only an optional field.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):
@@ -194,7 +195,7 @@ class ApiClient:
     def graphql_batch(self, repository: str, name: str, text: str) -> dict[str, Raw]:
         """Read many objects of a repository with one query; return the data by alias.
 
-        Aliases with errors are left out. `name` names the query in messages.
+        Aliases with errors are left out. `name` is the query's name in messages.
         """
         label = f"GraphQL {name} {repository}"
         with self._limits.guard(self._account(repository), _GRAPHQL):
@@ -212,7 +213,7 @@ class ApiClient:
         return self._limits.budget(self._account(repository))
 
     def me(self) -> str:
-        """Return the bot's own login: that of the token's owner, or `SLUG[bot]` of the App.
+        """Return the bot's own login: that of the token's owner, or the App's `SLUG[bot]`.
 
         https://docs.github.com/rest/apps/apps#get-the-authenticated-app
         """
@@ -222,7 +223,7 @@ class ApiClient:
             return self._me
 
     def app_pages(self, path: str, shape: type[T], params: Mapping[str, str]) -> Iterator[T]:
-        """Yield the items of a list, read as the App itself. Each page links to the next."""
+        """Yield the items of a list, page by page, authenticated as the App itself."""
         query = {**params, "per_page": "100"}
         for _ in range(MAX_PAGES):
             request = GitHubRequest("GET", path, params=query)
@@ -248,8 +249,8 @@ class ApiClient:
         """Return the installation of the App that includes a repository.
 
         Raises:
-            NotInstalled: there is none, or it is suspended.
-            Refused: also if its account is not in `github.allowed-owners`.
+            NotInstalled: there is no installation, or it is suspended.
+            Refused: GitHub refuses, or the account is not in `github.allowed-owners`.
         """
         request = GitHubRequest("GET", self._url(repository, "installation"))
         again = self.clock() + REINSTALL
@@ -297,9 +298,9 @@ class ApiClient:
         return f"repos/{quote(self.aliases.name(repository))}/{path}".rstrip("/")
 
     def _installation_token(self, repository: str, for_git: bool) -> InstallationToken:
-        """Return a token for one repository, or for `OWNER/*` one that only lists repositories.
+        """Return a token for one repository. A token for `OWNER/*` can only list repositories.
 
-        `for_git`: the token has no other permissions than git needs.
+        `for_git`: the token has only the permissions that git needs.
 
         https://docs.github.com/rest/apps/apps#create-an-installation-access-token-for-an-app
         """
@@ -331,7 +332,10 @@ class ApiClient:
         return envelope, response.headers
 
     def _read(self, repository: str, request: GitHubRequest) -> CachedResponse:
-        """Send a read; return its response, or the cached one if GitHub answers 304."""
+        """Send a read.
+
+        Returns its response, or the cached one if GitHub answers 304 (not modified).
+        """
         url = str(httpx.URL(request.url, params=request.params))
         cached = self.etag_cache.cached(url)
         response = self._ask(repository, replace(request, etag=cached.etag) if cached else request)
@@ -367,15 +371,16 @@ class ApiClient:
         return response
 
     def _account(self, repository: str) -> str:
-        """Return whose rate limits apply: the installation's owner; empty: the token's."""
+        """Return whose rate limits apply: the installation's owner, or "" for the token."""
         return repository.partition("/")[0].casefold() if self.tokens.is_app else ""
 
     def _send(
         self, repository: str, request: GitHubRequest, resource: str, *, writes: bool
     ) -> httpx.Response:
-        """Send with the repository's token; a write waits for its turn.
+        """Send a request with the repository's token. A write waits for its turn.
 
-        An App's token may expire early: the request is sent once more with a new one.
+        An App's token may be revoked early: after a 401 the request is sent once more with a new
+        one.
         """
         account, token = self._account(repository), self.tokens.of(repository)
         if writes:

@@ -40,7 +40,7 @@ class Credentials(Struct, frozen=True, kw_only=True):
     owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse an invalid token here: a later error message would show it."""
+        """Refuse an invalid token at once, because a later error message would show it."""
         if re.search(r"[^!-~]", self.token):
             raise ValueError("The GitHub token holds a space or a line break: paste it again.")
 
@@ -90,7 +90,7 @@ class AccessTokens:
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """Return the token for git: an App's has the permissions of `permissions_of_git` only.
+        """Return the token for git. An App's has only the permissions of `permissions_of_git`.
 
         More programs can see git's token than the API's, because git is a separate process. Without
         an App, git and the API use the same token.
@@ -124,12 +124,12 @@ class AccessTokens:
             ) from error
 
     def allows_owner(self, owner: str) -> bool:
-        """Whether the bot works in this account; all are allowed if no owners are configured."""
+        """Whether the bot may work in this account. If no owners are configured, it may in all."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed
 
     def forget(self, repository: str) -> None:
-        """Drop the App's cached API token for a repository, which GitHub no longer accepts."""
+        """Drop the App's cached API token for a repository, because GitHub no longer accepts it."""
         self._made.pop((repository, False), None)
 
 
@@ -149,7 +149,7 @@ def key_fault(pem: str) -> str:
 
 
 def permissions_of_git(granted: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the permissions of git's token: contents, and workflows if the App has that.
+    """Return the permissions of git's token: contents, and workflows if the App has it.
 
     Without the permission `workflows`, GitHub refuses pushes that change workflow files:
     https://docs.github.com/en/rest/authentication/permissions-required-for-github-apps

@@ -1,4 +1,4 @@
-"""Reads why a check failed: the end of the failed step's log, and annotations of files."""
+"""Reads why a check failed: the end of the failed step's log, and the annotations of files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -37,13 +37,16 @@ def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
 
 
 def tail(text: str) -> str:
-    """Return the last 50 lines without control characters: 400 characters each, 8,000 in all."""
+    """Return the last 50 lines without control characters, at most 8,000 characters in all.
+
+    Each line is cut to 400 characters.
+    """
     lines = [_printed(line) for line in text.rstrip().split("\n")[-_MAX_LINES:]]
     return "\n".join(lines)[-_MAX_LENGTH:]
 
 
 def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
-    """Return the log lines of the first failed step, without times; all lines if none failed.
+    """Return the log lines of the first failed step, without times; all lines if no step failed.
 
     `log` contains the lines of all steps, including clean-up steps that ran after the failure.
     """

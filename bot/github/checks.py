@@ -38,7 +38,7 @@ _STATUSES = {
 
 
 class CheckIdentity(NamedTuple):
-    """Identifies a check across runs; a name alone may be shared by two workflows."""
+    """Identifies a check across its runs. A name alone may be shared by two workflows."""
 
     app: str
     workflow: str
@@ -64,7 +64,7 @@ class BaseChecks(Struct, frozen=True, kw_only=True):
 def checks_of(
     pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: BaseChecks
 ) -> tuple[Check, ...]:
-    """Return the newest run of each check; required checks without any run count as pending.
+    """Return the newest run of each check. Required checks without any run count as pending.
 
     The bot's own check runs and statuses are left out.
     """
@@ -121,7 +121,7 @@ def needs_base_checks(checks: Sequence[Check]) -> bool:
 def base_checks(
     commits: Iterable[CheckedCommit], merged: Iterable[CheckedCommit], me: str
 ) -> BaseChecks:
-    """Return the summary of the base branch's checks.
+    """Summarise the checks of the base branch.
 
     `commits` are its last commits, newest first; `merged` are the heads of the pull requests that
     were merged into the branch last.
@@ -151,7 +151,7 @@ def _ran_for_pull(context: CheckContext) -> bool:
     """Whether a check of a pull request's head ran because of the pull request.
 
     Checks of pushes, deployments and schedules say nothing about other pull requests. A check that
-    is not a GitHub Actions workflow has no event.
+    is no GitHub Actions workflow has no event, and counts as one that did.
     """
     event = check_identity(context).event
     ran = check_state(context) not in (CheckState.SKIPPED, CheckState.PENDING)
@@ -159,7 +159,7 @@ def _ran_for_pull(context: CheckContext) -> bool:
 
 
 def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:
-    """Return the failed checks of a merge queue's commit; all of them count as required."""
+    """Return the failed checks of a merge queue's commit. All of them count as required."""
     return tuple(
         Check(
             id=" / ".join(filter(None, ("merge queue", *check_identity(each)))),
@@ -175,7 +175,7 @@ def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:
 
 
 def required_checks(base: BaseRef | None) -> frozenset[str] | None:
-    """Return the names of the required checks; None: there are none, or the bot cannot see them."""
+    """Return the names of the required checks; None if there are none, or they are hidden."""
     if base is None:
         return None
     found: list[frozenset[str]] = []
@@ -189,7 +189,7 @@ def required_checks(base: BaseRef | None) -> frozenset[str] | None:
 
 
 def check_state(context: CheckContext) -> CheckState:
-    """Return the state of a check run or commit status; pending if unknown."""
+    """Return the state of a check run or commit status; an unknown state counts as pending."""
     if context.typename == "StatusContext":
         return _STATUSES.get(context.state or "", CheckState.PENDING)
     if context.status != "COMPLETED":

@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class GitHub:
-    """One GitHub (github.com or an Enterprise server) and one account on it.
+    """One GitHub (github.com or an Enterprise server) and one account on it. Thread-safe.
 
-    `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` bounds
-    connecting, sending, the wait for a response and its body, each. Writes of one installation are
-    `write_interval_seconds` apart. `redact` removes secrets from what is sent. Thread-safe.
+    `api_url` is `https://api.github.com` or `https://HOST/api/v3`. `timeout_seconds` limits each of
+    these: connecting, sending, waiting for the response, and reading its body. Writes of one
+    installation are `write_interval_seconds` apart. `redact` masks secrets in what is sent.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class GitHub:
     def caching(self) -> AbstractContextManager[None]:
         """Return a context manager that caches the REST reads made in its block.
 
-        If the block raises, nothing is cached. Unchanged responses do not count in the rate limit:
+        If the block raises, nothing is cached. Unchanged responses do not count against the rate
+        limit:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
         return self._api.etag_cache.caching()
@@ -72,9 +73,9 @@ class GitHub:
         return self._api.tokens.of_git(repository)
 
     def answers(self, git_base: str = "") -> bool:
-        """Whether GitHub answers at its API and at `git_base`, if that is an http or https URL.
+        """Whether GitHub answers at its API, and at `git_base` if that is an http or https URL.
 
-        If the network drops packets silently, this takes as long as the request's time limit.
+        Takes as long as the request's time limit if the network drops packets silently.
         """
         urls = ("", git_base) if git_base.startswith("http") else ("",)
         return all(map(self._api.transport.answers, urls))

@@ -1,6 +1,6 @@
 """Marks each of the bot's comments with a hidden key, and finds comments by their key.
 
-The marker is an HTML comment. With it, the bot does not post a comment twice after a crash.
+The marker is an HTML comment. Because of it, the bot does not post a comment twice after a crash.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ KEY = "mergewright:key="
 
 
 def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterator[ListedText]:
-    """Yield the bot's own comments at `path`; with `key`, only the ones that have this key."""
+    """Yield the bot's own comments at `path`; if `key` is given, only those with this key."""
     me = api.me()
     for written in api.pages(repo, path, ListedText):
         mine = written.user is not None and written.user.login == me
@@ -22,7 +22,7 @@ def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterato
 
 
 def has_marker(body: str | None, key: str) -> bool:
-    """Whether a text ends with the marker of this key; False without a text."""
+    """Whether a text ends with the marker of this key. False for None."""
     return (body or "").rstrip().endswith(marker(key))
 
 
@@ -38,6 +38,6 @@ def with_marker(body: str, key: str) -> str:
 
 
 def without_markers(text: str) -> str:
-    """Return the text with escaped markers, which do not count, and valid in UTF-8."""
+    """Return the text as valid UTF-8, with every marker escaped so that it does not count."""
     escaped = text.replace(KEY, KEY.replace(":", "&#58;"))
     return escaped.encode("utf-8", "replace").decode()

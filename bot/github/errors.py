@@ -1,6 +1,6 @@
-"""Derives failures from GitHub's responses; there is one exception class for each remedy.
+"""Derives failures from GitHub's responses. There is one exception class for each remedy.
 
-A rate limit whose response names no time lasts at least one minute:
+A rate limit whose response names no time is taken to last one minute at least:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 
@@ -65,7 +65,7 @@ class Limited(TryLater):
 
 
 class NotInstalled(TryLater):
-    """The App is suspended or not installed in the account. Work waits for its installation."""
+    """The App is suspended or not installed in the account. Work waits until it is installed."""
 
 
 class Refused(GitHubFailure):
@@ -77,11 +77,11 @@ class Refused(GitHubFailure):
 
 
 class Conflicted(Refused):
-    """GitHub refuses, and the pull request may have changed since it was read: read it again."""
+    """GitHub refuses. The pull request may have changed since it was read, so read it again."""
 
 
 class IgnoreRefused:
-    """Ignores, in a `with` block, refusals with one of these statuses or texts."""
+    """Ignores refusals in a `with` block if they have one of these statuses or texts."""
 
     def __init__(self, *known: int | str) -> None:
         self._known = known
@@ -122,7 +122,7 @@ class GraphQLError(Struct, frozen=True):
 
     @property
     def is_missing(self) -> bool:
-        """Whether the repository exists, but the requested object in it does not."""
+        """Whether the repository exists but the requested object in it does not."""
         path = self.path or ()
         return self.type == "NOT_FOUND" and len(path) == 2 and path[0] == "repository"
 
@@ -150,7 +150,7 @@ def graphql_failure(
 ) -> TryLater | Refused:
     """Return the failure for a GraphQL response with errors: a rate limit, else a refusal.
 
-    It is `TryLater` if no error's type or code says that a repetition is useless.
+    If neither the type nor the code of an error says that a retry is useless, it is `TryLater`.
     """
     error = _short("; ".join(problem.message for problem in problems))
     message = f"{request}: GitHub answered: {error}."
@@ -171,7 +171,7 @@ def graphql_failure(
 def exhausted_limit(
     request: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
 ) -> Limited | None:
-    """Return the rate limit that this response exhausted; None: some requests are left.
+    """Return the rate limit that this response exhausted; None if requests are left.
 
     `resource` is what the limit applies to if the response does not name it.
     """
@@ -200,7 +200,7 @@ def error_message(body: bytes) -> str:
 def _limit_of(
     message: str, headers: Mapping[str, str], error: str, now: datetime
 ) -> Limited | None:
-    """Return the rate limit that a response of 403 or 429 reports; None: it has another reason."""
+    """Return the rate limit that caused a 403 or 429; None if the response has another cause."""
     if "retry-after" in headers:
         return Limited(message, _wait_of(headers, now) or now + LIMIT_PAUSE)
     if limit := exhausted_limit(message, headers, now):

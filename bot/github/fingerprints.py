@@ -1,4 +1,4 @@
-"""Cheap summaries of issues and pull requests, by which the resync finds changed ones."""
+"""Fingerprints of issues and pull requests, which are cheap to read and show which have changed."""
 
 from datetime import datetime
 

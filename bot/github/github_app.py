@@ -66,8 +66,8 @@ class DeliveryAttempt(Struct, frozen=True):
 class AppWebhook:
     """Reads the App's webhook and its deliveries. Methods raise `TryLater` or `Refused`.
 
-    With a token there is no such webhook, and only a repository's administrators may read the
-    webhooks of the repository.
+    Not available with a token, which has no webhook of its own; the webhooks of a repository can be
+    read only by its administrators.
     """
 
     def __init__(self, api: ApiClient) -> None:
@@ -75,19 +75,20 @@ class AppWebhook:
 
     @property
     def is_available(self) -> bool:
-        """Whether the bot is an App, which has a webhook."""
+        """Whether the bot authenticates as an App and therefore has a webhook."""
         return self._api.tokens.is_app
 
     def url(self) -> str:
-        """Return the URL that GitHub sends the App's webhooks to; empty if the App has no webhook.
+        """Return the URL to which GitHub sends the App's webhooks; empty if the App has no webhook.
 
         https://docs.github.com/rest/apps/webhooks#get-a-webhook-configuration-for-an-app
         """
         return self._api.get_as_app("app/hook/config", HookConfiguration).url
 
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
-        """Yield failed attempts since a time, newest first, except those refused for their content.
+        """Yield failed attempts since a time, newest first.
 
+        Leaves out those that the server refused because of their content.
         https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
         """
         for attempt in self._api.app_pages(_DELIVERIES, DeliveryAttempt, {"status": "failure"}):
@@ -97,7 +98,7 @@ class AppWebhook:
                 yield attempt
 
     def redeliver(self, attempt: DeliveryAttempt) -> None:
-        """Request one more attempt of a delivery; it gets the same `guid`.
+        """Request one more attempt of a delivery. It gets the same `guid`.
 
         https://docs.github.com/rest/apps/webhooks#redeliver-a-delivery-for-an-app-webhook
         """
@@ -113,7 +114,8 @@ class AppInstallations:
     def repositories(self) -> dict[str, list[InstalledRepository] | None]:
         """Return the repositories of each installation, by the account's login in lower case.
 
-        The value is None for an installation that is suspended or not of `github.allowed-owners`.
+        The value is None if the installation is suspended or its account is not in
+        `github.allowed-owners`.
         https://docs.github.com/rest/apps/apps#list-installations-for-the-authenticated-app
         """
         found: dict[str, list[InstalledRepository] | None] = {}

@@ -42,7 +42,7 @@ class PricedResponse(Struct, frozen=True):
 
 @cache
 def load_query(name: str) -> str:
-    """Return `queries/NAME.graphql` with the fragments it uses; GitHub refuses unused ones."""
+    """Return `queries/NAME.graphql` with the fragments that it uses. GitHub refuses unused ones."""
     return _with_fragments(_text(name))
 
 
@@ -64,8 +64,9 @@ def branches(pulls: Iterable[int]) -> str:
 def labelled_issues(cursors: Mapping[str, str | None]) -> str:
     """Return a query for open issues by label or assignee (`@login`), with aliases from `l0` on.
 
-    `cursors` maps each label or assignee to the cursor where its list continues; None: from the
-    beginning. GitHub does not document how one list combines several labels, so each has its own.
+    `cursors` maps each label or assignee to the cursor at which its list continues, or None for the
+    beginning. Each label has a list of its own, because GitHub does not document how one list would
+    combine several labels.
     """
     lists = enumerate(cursors.items())
     return _batch("Labelled", (f"l{at}: {_issues(word, after)}" for at, (word, after) in lists))

@@ -16,7 +16,7 @@ _LABELINGS = {
 
 
 def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
-    """Return a snapshot of an issue, with who labelled and who edited it."""
+    """Return a snapshot of an issue. It says who labelled and who edited the issue."""
     found = repository.issue_or_pull_request
     comments = found.comments.nodes
     events = found.timeline_items.nodes

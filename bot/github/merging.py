@@ -1,6 +1,6 @@
 """Merges pull requests: directly, asynchronously, or through GitHub's merge queue.
 
-A refusal raises `Conflicted` if reading the pull request again may resolve it, else `Refused`.
+A refused merge raises `Conflicted` if it may help to read the pull request again, else `Refused`.
 """
 
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ class _Ticket(NamedTuple):
 
 
 class PullTarget(GraphQLShape, frozen=True):
-    """The current state of a pull request that decides how it is merged."""
+    """The current state of a pull request that determines how it can be merged."""
 
     id: str
     is_in_merge_queue: bool
@@ -41,7 +41,7 @@ class PullTarget(GraphQLShape, frozen=True):
 
 
 class MergeTarget(OfPull[PullTarget], frozen=True):
-    """GitHub's response to `merge_target.graphql`: a pull request, and the allowed methods."""
+    """GitHub's response to `merge_target.graphql`: a pull request and the allowed methods."""
 
     merge_commit_allowed: bool
     squash_merge_allowed: bool
@@ -84,8 +84,8 @@ class PullMerger:
     ) -> str:
         """Merge a pull request if its head is `sha`; return the merge commit or `QUEUED`.
 
-        Returns `QUEUED` if the base branch turns out to have a merge queue. If the server supports
-        asynchronous merges, `TryLater` is raised until the merge is finished.
+        Returns `QUEUED` if the base branch turns out to have a merge queue. On a server with
+        asynchronous merges, raises `TryLater` until the merge is finished.
         https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchronously
         """
         request = {
@@ -116,9 +116,9 @@ class PullMerger:
         return found
 
     def enqueue(self, repo: str, target: MergeTarget, sha: str) -> str:
-        """Add a pull request at this head to the merge queue (`enqueuePullRequest`); idempotent.
+        """Add a pull request to the merge queue if its head is `sha` (`enqueuePullRequest`).
 
-        https://docs.github.com/en/graphql/reference/mutations
+        Idempotent. https://docs.github.com/en/graphql/reference/mutations
         """
         pull = target.pull_request
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:
@@ -177,7 +177,7 @@ class PullMerger:
         raise refusal
 
     def _pending(self, merge_id: _MergeId, ticket: _Ticket, why: str) -> TryLater:
-        """Store the ticket; return the error that says when to request the result again."""
+        """Store the ticket; return the exception that says when to ask for the result again."""
         self._tickets[merge_id] = ticket
         now = self._api.clock()
         wait = max(_FIRST_POLL, (now - ticket.since) / 2)

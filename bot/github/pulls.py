@@ -39,7 +39,10 @@ _PULL_STATES = {state.name: state for state in PullState}
 
 
 def login_of(actor: Actor | None) -> str:
-    """Return an account's login, which ends with `[bot]` for every bot; empty if it was deleted."""
+    """Return an account's login; empty if the account was deleted.
+
+    A bot's login ends with `[bot]`.
+    """
     if actor is None:
         return ""
     return bot_login(actor.login) if actor.typename == BOT else actor.login
@@ -53,11 +56,11 @@ def pull_snapshot(
     *,
     barred: str = "",
 ) -> PullSnapshot:
-    """Return one snapshot of all pages; the pull request's state is that of the last page.
+    """Combine all pages into one snapshot. The pull request's state is taken from the last page.
 
-    `barred`: the rule that keeps the bot from pushing to the base branch; empty: none.
+    `barred`: the rule that keeps the bot from pushing to the base branch; empty if there is none.
     `checks_complete` is False if a page or the beginning of an open thread is missing, or if the
-    checks are not those of the head.
+    checks belong to another commit than the head.
     """
     last = pages[-1]
     base = last.base_ref
@@ -119,7 +122,7 @@ def pull_snapshot(
 
 
 def merge_state(mergeable: str, status: str) -> Merge:
-    """Return the merge state, which is clean only if both of GitHub's fields say so."""
+    """Return the merge state. It is clean only if both of GitHub's fields say so."""
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = _MERGES.get(status, Merge.UNKNOWN)
@@ -130,7 +133,7 @@ def merge_state(mergeable: str, status: str) -> Merge:
 
 
 def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
-    """Return GitHub's review decision; if it is null, that of reviewers with write access."""
+    """Return GitHub's review decision, or else the state of reviews by people who may push."""
     if pull.review_decision is not None:
         return _DECISIONS.get(pull.review_decision, ReviewState.NONE)
     states = {review.state for review in latest if review.author_can_push_to_repository}
@@ -142,7 +145,7 @@ def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState
 
 
 def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
-    """Return the last removal from a merge queue without a merge; None: there is none."""
+    """Return the last removal from a merge queue without a merge; None if there was none."""
     if not pull.timeline_items.nodes or pull.state == "MERGED":
         return None
     event = pull.timeline_items.nodes[-1]
@@ -166,7 +169,7 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
 
 
 def _verdict(review: ReviewNode, me: str, onto_base: datetime) -> Verdict:
-    """Convert a review. `onto_base`: since when the pull request has its base branch."""
+    """Convert a review. `onto_base`: the time since which the pull request has its base branch."""
     return Verdict(
         author=login_of(review.author),
         bot=_is_bot(review.author),
@@ -192,9 +195,9 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
 
 
 def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
-    """Return the remark of a comment or review; the observer sets `allowed` later.
+    """Return the remark of a comment or review. Its `allowed` is set later, by the observer.
 
-    With a token, the bot's own remarks are recognised by its marker, because the token's owner
+    With a token, the bot's own remarks are recognised by their marker, because the token's owner
     writes with the same account.
     """
     written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
@@ -223,9 +226,10 @@ def _edits(
 
 
 def edits_of(kind: str, texts: Iterable[CommentNode | ReviewNode]) -> Iterator[tuple[str, str]]:
-    """Yield id and last editor of each text whose last editor is not its author.
+    """Yield the id and the last editor of each text whose last editor is not its author.
 
-    `kind`: the beginning of the ids, as in `remark_of`. The editor is empty if it was deleted.
+    `kind`: the beginning of the ids, as in `remark_of`. The editor is empty if that account was
+    deleted.
     """
     for text in texts:
         editor = login_of(text.editor)

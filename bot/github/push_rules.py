@@ -1,4 +1,4 @@
-"""Finds the rule that keeps the bot from pushing to a base branch, and so from merging.
+"""Finds the rule that keeps the bot from pushing to a base branch, and therefore from merging.
 
 Only documented fields are read. A rule is ignored if the bot may not see it, or if it may let the
 bot push. https://docs.github.com/en/graphql/reference/objects#branchprotectionrule
@@ -30,7 +30,7 @@ class RulesetBypass(Struct, frozen=True):
 
 
 class PushRules:
-    """Finds rules that bar the bot from pushing. Methods raise `TryLater` or `Refused`."""
+    """Finds rules that keep the bot from pushing. Methods raise `TryLater` or `Refused`."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
@@ -38,7 +38,7 @@ class PushRules:
         self._known: dict[tuple[str, int], tuple[bool, datetime]] = {}
 
     def barring(self, repo: str, base: BaseRef | None, me: str) -> str:
-        """Return the name of the rule that bars the bot from a base branch; empty: none known.
+        """Return the name of a rule that keeps the bot from a base branch; empty if none is known.
 
         Sends one request per ruleset that restricts pushes, at most every ten minutes.
         """
@@ -73,7 +73,7 @@ class PushRules:
 def _excludes(protection: BranchProtection, me: str) -> bool:
     """Whether only accounts other than the bot's may push; False if that is unknown.
 
-    A user may be a member of any listed team; an App is a member of none.
+    A bot with a user's token may be a member of a listed team. An App is a member of none.
     """
     allowed = protection.push_allowances
     if not protection.restricts_pushes or allowed is None:

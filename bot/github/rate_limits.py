@@ -1,6 +1,6 @@
 """Keeps GitHub's rate limits, separately for each installation, and backs off after failures.
 
-Requests are not sent while a limit is exhausted: GitHub may ban clients that keep sending them.
+While a limit is exhausted, no requests are sent: GitHub may ban clients that keep sending them.
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
@@ -29,7 +29,7 @@ _FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
 class RateLimits:
     """The rate limits of each account. Thread-safe.
 
-    An account is an App's installation, or everything that a token reaches.
+    An account is an installation of the App; with a token, there is one account, named "".
     """
 
     def __init__(self, clock: Clock, write_interval_seconds: float) -> None:
@@ -43,10 +43,10 @@ class RateLimits:
 
     @contextmanager
     def guard(self, account: str, resource: str) -> Iterator[None]:
-        """Refuse a request under an exhausted limit; note a limit that the block's request meets.
+        """Run the block, which sends a request. A `Limited` that it raises is remembered.
 
         Raises:
-            Limited: the account's limit for this resource is exhausted.
+            Limited: the account's limit for this resource is exhausted; the block is not run.
         """
         self._refuse(account, resource)
         try:
@@ -58,14 +58,14 @@ class RateLimits:
     def note(
         self, account: str, resource: str, request: object, headers: Mapping[str, str]
     ) -> None:
-        """Export the remaining requests as a metric; refuse further requests if none are left."""
+        """Export the remaining requests as a metric. If none are left, refuse further requests."""
         show_rate_limit(account or "token", resource, headers)
         label = f"{request} was the last."
         if limit := exhausted_limit(label, headers, self._clock(), resource):
             self.hold(account, limit)
 
     def hold(self, account: str, limit: Limited) -> None:
-        """Refuse all requests for the limit's resource until the limit ends."""
+        """Refuse all requests for the resource of `limit` until the limit ends."""
         self._held[account, limit.resource] = limit
 
     def _refuse(self, account: str, resource: str) -> None:
@@ -94,7 +94,10 @@ class RateLimits:
         self._refuse(account, resource)
 
     def _back(self, account: str, turn: datetime) -> datetime:
-        """Return when to retry a deferred write; `turn` is the first free turn."""
+        """Return when to retry a deferred write.
+
+        `turn` is the earliest time at which a write may go.
+        """
         last = self._deferred.get(account)
         back = max(turn, last + self._interval) if last else turn
         self._deferred[account] = back if back - turn <= _MAX_DEFERRED * self._interval else turn
@@ -111,14 +114,14 @@ class RateLimits:
 
 
 class Backoff:
-    """Counts consecutive failures by the name of what failed; a restart forgets them."""
+    """Counts consecutive failures by the name of what failed. A restart forgets them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failed: dict[str, int] = {}
 
     def next_try(self, name: str, failure: Exception) -> datetime:
-        """Count a failure and return when to retry: at the time GitHub named, or with backoff."""
+        """Count a failure; return when to retry: at the time that GitHub named, or with backoff."""
         self._failed[name] = self._failed.get(name, 0) + 1
         if isinstance(failure, TryLater) and failure.at is not None:
             return failure.at

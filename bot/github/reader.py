@@ -101,7 +101,7 @@ class Tree(GraphQLShape, frozen=True):
 
 
 class PullOfBranch(NumberNode, frozen=True):
-    """A pull request from a branch of this name in any repository."""
+    """A pull request from the branch of this name, which may be in any repository."""
 
     head_repository: RepositoryName | None
 
@@ -127,7 +127,10 @@ class GitHubReader:
         self._push_rules = PushRules(api)
 
     def is_me(self, login: str) -> bool:
-        """Whether this is the bot's own login; False while that is unknown. Never raises."""
+        """Whether `login` is the bot's own; False while the bot's login is unknown.
+
+        Never raises.
+        """
         with suppress(GitHubFailure):
             return login == self.me()
         return False
@@ -137,8 +140,8 @@ class GitHubReader:
     ) -> tuple[str, ...]:
         """Return a sentence for each permission that the bot lacks in a repository.
 
-        GitHub lists an App's permissions. For a token, it says whether the owner may push, and for
-        a classic token its scopes. `identity`: the repository, if it was just read.
+        GitHub lists an App's permissions. For a token, it says whether the owner may push, and it
+        lists the scopes of a classic token. `identity`: the repository, if it was just read.
         """
         if self._api.tokens.is_app:
             return missing_permissions(self._api.installation(repo).permissions)
@@ -162,7 +165,10 @@ class GitHubReader:
         return list(self._api.pages(repo, "hooks", rest.RepositoryWebhook))
 
     def identity(self, repo: str) -> rest.RepositoryIdentity:
-        """Return a repository's id and current name. Found by its id if known, else by its name."""
+        """Return a repository's id and current name.
+
+        It is found by its id if known, else by name.
+        """
         known = self._api.aliases.get(repo)
         if known is not None:
             with IgnoreRefused(404):
@@ -174,7 +180,7 @@ class GitHubReader:
         return self._api.get(repo, "", rest.RepositorySettings)
 
     def default_branch(self, repo: str) -> str:
-        """Return the default branch, as of the last read of the repository's identity."""
+        """Return the default branch, as it was when the repository's identity was last read."""
         known = self._api.aliases.get(repo)
         return (
             known.default_branch
@@ -215,7 +221,7 @@ class GitHubReader:
         return ()
 
     def requires_signatures(self, repo: str, branch: str) -> bool:
-        """Whether branch protection or a ruleset requires signed commits of a branch."""
+        """Whether branch protection or a ruleset requires that commits of a branch are signed."""
         data = self._api.query(repo, "signatures", ProtectedRef, {"branch": f"refs/heads/{branch}"})
         if data is None or data.ref is None:
             return False
@@ -241,7 +247,7 @@ class GitHubReader:
     def labelled_issues(self, repo: str, words: Iterable[str]) -> set[int]:
         """Return the numbers of all open issues with one of these labels or assignees (`@login`).
 
-        Labels are matched case-sensitively. A query reads up to 100 issues of each label.
+        Labels are matched case-sensitively. Each query reads up to 100 issues of each label.
         """
         numbers: set[int] = set()
         waiting: dict[str, str | None] = dict.fromkeys(words)
@@ -260,7 +266,10 @@ class GitHubReader:
         raise TryLater(f"The list of labelled issues of {repo} is incomplete.")
 
     def file(self, repo: str, path: str) -> BranchFile:
-        """Read a file of the default branch. The result's `blob` is empty if it does not exist."""
+        """Read a file of the default branch.
+
+        The result's `blob` is empty if there is no such file.
+        """
         found = self._api.query(repo, "default_branch_file", FileAtHead, {"file": f"HEAD:{path}"})
         if found is None or found.default_branch_ref is None:
             return BranchFile(branch="")
@@ -301,7 +310,7 @@ class GitHubReader:
     def pulls_of(self, repo: str, branch: str, home: str = "") -> list[int]:
         """Return the numbers of all pull requests from a branch, open or not.
 
-        `home` is the fork that has the branch; empty: the repository itself.
+        `home` is the fork with the branch; empty if the branch is in the repository itself.
         """
         numbers: list[int] = []
         cursor: str | None = None
@@ -325,7 +334,7 @@ class GitHubReader:
         )
 
     def pushers(self, repo: str, branch: str, since: str) -> tuple[str, ...]:
-        """Return the logins of those who pushed to a branch after its head was `since`, last first.
+        """Return who pushed to a branch after its head was `since`, as logins, the last one first.
 
         Only the last 100 changes of the branch are considered.
         https://docs.github.com/rest/repos/repos#list-repository-activities
@@ -336,7 +345,7 @@ class GitHubReader:
         return tuple(dict.fromkeys(one.actor.login for one in newer if one.actor))
 
     def pull(self, repo: str, number: int) -> PullSnapshot | None:
-        """Return a pull request with its checks, reviews, threads and comments; None: unknown."""
+        """Return a pull request with its checks, reviews, threads and comments; None if unknown."""
         pages: list[PullRequest] = []
         cursors: dict[str, str | None] = {}
         while len(pages) < PULL_PAGES:
@@ -363,7 +372,7 @@ class GitHubReader:
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
     ) -> dict[int, Fingerprint | None]:
-        """Return by number the fingerprints of up to 50 subjects; None: one cannot be read."""
+        """Return the fingerprints of up to 50 subjects, by number; None for an unreadable one."""
         found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
         data = {number: found.get(f"n{number}", _NULL) for number in (*issues, *pulls)}
         return {
@@ -372,13 +381,13 @@ class GitHubReader:
         }
 
     def branches(self, repo: str, pulls: Sequence[int]) -> dict[int, str]:
-        """Return by number the branches of up to 50 pull requests, without unreadable ones."""
+        """Return the branches of up to 50 pull requests by number, without unreadable ones."""
         found = self._api.graphql_batch(repo, "branches", branches(pulls))
         names = {number: branch_in(found.get(f"n{number}", _NULL)) for number in pulls}
         return {number: name for number, name in names.items() if name}
 
     def budget(self, repo: str) -> PointBudget | None:
-        """Return the GraphQL points left in this hour, by the last response; None if unknown."""
+        """Return the GraphQL points left in this hour, as of the last response; None if unknown."""
         return self._api.budget(repo)
 
     def report(self, repo: str, run_id: int) -> CheckReport:

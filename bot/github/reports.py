@@ -1,4 +1,4 @@
-"""Writes a session's status to GitHub: as a comment and a check run that it updates."""
+"""Writes a session's status to GitHub, as a comment and as a check run, and updates both."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,9 +35,9 @@ class StatusReporter:
     ) -> int:
         """Update the bot's comment with this key, or create it; return the comment's id.
 
-        `known` is the comment's last id; None: unknown. If it is unknown or deleted, comments are
-        searched for the key. `first`: this is the first attempt, so an unknown comment is created
-        without a search.
+        `known` is the comment's last id, or None. If it is None or the comment was deleted, the
+        comments are searched for the key. `first`: this is the first attempt, so an unknown comment
+        is created without a search.
         https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
@@ -78,7 +78,8 @@ class StatusReporter:
     ) -> int:
         """Update the bot's check run on a commit, or create it; return its id.
 
-        `known` is its last id; None: searched on the commit, except by the `first` attempt.
+        `known` is its last id. If it is None, the check run is searched on the commit, unless
+        `first` says that this is the first attempt.
 
         The conclusion is `success` if `good`, else `neutral`, so that it never blocks a merge.
         https://docs.github.com/rest/checks/runs#update-a-check-run
@@ -116,10 +117,10 @@ class StatusReporter:
     def report_problems(
         self, repo: str, head: str, name: str, path: str, problems: Sequence[FaultyLine]
     ) -> None:
-        """Report the problems of a file as a failed check `name` of a commit.
+        """Report the problems of a file as the failed check `name` of a commit.
 
-        An App creates a check run with up to 50 annotations, unless the commit has one of this
-        name. With a token, the commit status of this name is set.
+        An App creates a check run with up to 50 annotations, unless the commit already has one of
+        this name. With a token, the commit status of this name is set.
         https://docs.github.com/rest/commits/statuses#create-a-commit-status
         """
         first = problems[0]

@@ -7,7 +7,7 @@ from bot.github.errors import IgnoreRefused
 
 
 class RepositorySetup:
-    """Writes for `mergewright setup`. Methods raise `TryLater` or `Refused`."""
+    """What `mergewright setup` writes to GitHub. Methods raise `TryLater` or `Refused`."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api

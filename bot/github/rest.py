@@ -1,4 +1,4 @@
-"""Defines the used parts of REST responses, and keeps the current names of repositories."""
+"""Defines the parts of REST responses that the bot uses; keeps repositories' current names."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -39,7 +39,7 @@ class RepositoryIdentity(Struct, frozen=True, kw_only=True):
 
 
 class RepositoryAliases(dict[str, RepositoryIdentity]):
-    """Maps configured names to identities, as repositories may be renamed. Thread-safe."""
+    """Maps configured names to identities, because repositories may be renamed. Thread-safe."""
 
     def name(self, repository: str) -> str:
         """Return a repository's current name, or the configured name if it was not read yet."""
@@ -93,7 +93,7 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
 
 
 class CollaboratorPermissions(Struct, frozen=True):
-    """What an account may do in a repository; custom roles have those of the role they extend."""
+    """What an account may do in a repository. A custom role counts as the role that it extends."""
 
     triage: bool = False
 
@@ -116,7 +116,7 @@ class PermissionResponse(Struct, frozen=True):
 
 
 class AppInstallation(Struct, frozen=True):
-    """One of the App's installations in an account.
+    """An installation of the App in an account.
 
     https://docs.github.com/rest/apps/apps#get-a-repository-installation-for-the-authenticated-app
     """
@@ -226,7 +226,7 @@ class ListedIssue(Struct, frozen=True):
 
 
 class PullEnd(Struct, frozen=True):
-    """`head` or `base` of a pull request; the repository is null where it was deleted."""
+    """`head` or `base` of a pull request. The repository is null if it was deleted."""
 
     sha: str
     repo: Identified | None

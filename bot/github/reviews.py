@@ -1,4 +1,4 @@
-"""Replies in review threads; sends several replies as one review, with one notification."""
+"""Replies in review threads. Several replies are sent as one review, which notifies people once."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -64,8 +64,8 @@ class ReviewReplies:
     ) -> int:
         """Reply in each of these threads, once for each key; return the number of new replies.
 
-        `threads` are node ids. `first`: this is the first attempt, so no reply has this key yet.
-        Uses `addPullRequestReviewThreadReply`.
+        `threads` are node ids. `first`: this is the first attempt, so that no reply can have this
+        key. Uses `addPullRequestReviewThreadReply`.
         """
         keys = {thread: f"{key}/{thread}" for thread in threads}
         path = f"pulls/{number}/comments"
@@ -91,7 +91,7 @@ class ReviewReplies:
                     self._api.do(repo, "DELETE", f"pulls/comments/{doubled.id}")
 
     def _reply_in_review(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
-        """Reply in several threads with one review; deleted threads are skipped."""
+        """Reply in several threads with one review. Deleted threads are skipped."""
         review, pending = self._pending_review(repo, number, left.values())
         refusals: list[Refused] = []
         for thread, mine in left.items():
@@ -120,11 +120,11 @@ class ReviewReplies:
     def _pending_review(
         self, repo: str, number: int, keys: Collection[str]
     ) -> tuple[str, Sequence[str]]:
-        """Return the id of the bot's pending review and its comments; begins one if there is none.
+        """Return the id of the bot's pending review and the texts of its comments.
 
-        A pending review with the same keys is continued after a crash; one with other keys is
-        deleted. GitHub allows an account one pending review, so a review that the token's owner has
-        begun by hand makes the bot wait.
+        Begins a review if there is none. A pending review with the same keys, which a crash left,
+        is continued; one with other keys is deleted. GitHub allows one pending review per account,
+        so `TryLater` is raised while the token's owner has a review that was begun by hand.
         """
         gone = Refused(f"The pull request #{number} in {repo} is gone.", 404)
         found = self._api.query(repo, "pending_review", OfPull[PendingReviews], {"number": number})

@@ -1,4 +1,4 @@
-"""The role of a person in a repository, read from GitHub."""
+"""Reads the role of a person in a repository from GitHub."""
 
 from urllib.parse import quote
 
@@ -26,10 +26,11 @@ class RoleReader:
         self._api = api
 
     def of(self, repository: str, login: str) -> RepositoryRole:
-        """Return an account's role; none for an unknown account. Not cached.
+        """Return an account's role, which is none for an unknown account. Not cached.
 
-        Everybody may read a public repository, so reading is a role for collaborators alone: those
-        who were invited, and members of the organization whose teams or base permission include it.
+        Everybody can read a public repository, so only collaborators have the role of a reader:
+        people who were invited, and members of the organization whose teams or base permission
+        allow it.
 
         https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
         """
@@ -45,7 +46,10 @@ class RoleReader:
         return RepositoryRole(Role.NONE)
 
     def _is_collaborator(self, repository: str, path: str) -> bool:
-        """https://docs.github.com/en/rest/collaborators/collaborators#check-if-a-user-is-a-repository-collaborator"""
+        """Whether the account at `path` is a collaborator of the repository.
+
+        https://docs.github.com/en/rest/collaborators/collaborators#check-if-a-user-is-a-repository-collaborator
+        """
         with IgnoreRefused(404):
             self._api.do(repository, "GET", path)
             return True

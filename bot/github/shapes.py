@@ -14,23 +14,23 @@ T = TypeVar("T")
 
 
 class GraphQLShape(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all shapes: GraphQL spells fields in camel case."""
+    """The base of all shapes. GraphQL spells the fields in camel case."""
 
 
 class InRepository(GraphQLShape, Generic[T], frozen=True):
-    """The data of a query of one repository."""
+    """The data of a query about one repository."""
 
     repository: T
 
 
 class OfPull(GraphQLShape, Generic[T], frozen=True):
-    """A repository with the one pull request that was queried."""
+    """A repository with the one pull request that was requested."""
 
     pull_request: T
 
 
 class AtObject(GraphQLShape, Generic[T], frozen=True):
-    """A repository with the one Git object that was queried; null if there is no such object."""
+    """A repository with the one Git object that was requested; null if there is no such object."""
 
     object: T | None
 
@@ -123,7 +123,7 @@ class Milestone(GraphQLShape, frozen=True):
 
 
 class ReferringSubject(GraphQLShape, frozen=True):
-    """An issue or pull request that refers to the queried one; empty if hidden from the bot."""
+    """An issue or pull request that refers to the requested one; empty if hidden from the bot."""
 
     number: int = 0
     repository: RepositoryName | None = None
@@ -156,7 +156,7 @@ class ContentEdit(GraphQLShape, frozen=True):
 
 
 class IssueOrPull(GraphQLShape, frozen=True):
-    """The issue or pull request that has the queried number."""
+    """The issue or pull request that has the requested number."""
 
     typename: str = field(name="__typename")
     number: int
@@ -388,7 +388,7 @@ class PullRequest(GraphQLShape, frozen=True):
 
     @property
     def page_infos(self) -> Mapping[str, PageInfo]:
-        """Return where each list continues, by the name of its cursor in the query."""
+        """Return where each list continues, by the name of the list's cursor in the query."""
         infos = {
             "opinions": self.latest_opinionated_reviews.page_info,
             "reviews": self.reviews.page_info,

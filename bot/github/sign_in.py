@@ -1,10 +1,10 @@
-"""Sign-in with the GitHub App: who the person at a browser is.
+"""Sign-in with the GitHub App, which tells who the person at a browser is.
 
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
 
-The flow of OAuth 2 with PKCE, in two requests. The person's access token is used once, for their
-login, and forgotten: all that the bot does, it does with its own credentials. These requests do not
-pass through `Transport`, which takes secrets out of what it sends.
+It is OAuth 2 with PKCE, in two requests. The person's access token is used once, to read their
+login, and then forgotten: for everything else the bot uses its own credentials. These requests do
+not pass through `Transport`, because it masks secrets in what it sends.
 """
 
 import base64
@@ -38,17 +38,17 @@ class GitHubUser(Struct, frozen=True):
 
 
 class _Exchange(Struct, frozen=True):
-    """The token, or an error; GitHub sends both with the status 200."""
+    """The token or an error. GitHub sends both with the status 200."""
 
     access_token: str = ""
     error: str = ""
 
 
 class GitHubSignIn:
-    """The App's side of the flow. Thread-safe."""
+    """The App's side of the sign-in. Thread-safe."""
 
     def __init__(self, web_url: str, api_url: str, client_id: str, client_secret: str) -> None:
-        """`web_url` is that of GitHub's pages, with a trailing slash."""
+        """`web_url` is the URL of GitHub's pages, with a trailing slash."""
         self._web_url = web_url
         self._user = f"{api_url.rstrip('/')}/user"
         self._client_id = client_id
@@ -57,8 +57,8 @@ class GitHubSignIn:
     def address(self, callback: str, state: str, verifier: str) -> str:
         """Return the page of GitHub to which a person is sent to sign in.
 
-        GitHub sends them back to `callback` with `state` and a code. `verifier` proves that the
-        code is exchanged by the one who requested it.
+        GitHub sends the person back to `callback` with `state` and a code. `verifier` proves later
+        that the code is exchanged by whoever requested it.
         """
         challenge = hashlib.sha256(verifier.encode()).digest()
         query = {
@@ -71,7 +71,7 @@ class GitHubSignIn:
         return f"{self._web_url}login/oauth/authorize?{urlencode(query)}"
 
     def user(self, code: str, callback: str, verifier: str) -> GitHubUser:
-        """Return whose code this is. A code works once.
+        """Return the account that signed in, for the code that GitHub sent. A code works once.
 
         Raises:
             Refused: GitHub does not accept the code, or the App's credentials.
@@ -98,9 +98,9 @@ class GitHubSignIn:
             return self._sent(http, "GET", self._user, GitHubUser, headers=bearer)
 
     def check_secret(self) -> str:
-        """Return why GitHub does not accept the App's credentials; empty: it does.
+        """Return why GitHub does not accept the App's credentials; empty if it does.
 
-        It exchanges a code that cannot exist. Raises `TryLater`.
+        Tries to exchange a code that cannot exist. Raises `TryLater`.
         """
         try:
             self.user("0", "", "0")

@@ -1,4 +1,4 @@
-"""Defines the values that the client returns, besides the facts defined in `lifecycle`."""
+"""Defines the values that the client returns, apart from the facts, which `lifecycle` defines."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -24,11 +24,11 @@ class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def spare(self) -> int:
-        """Return the points left for background refreshes, without those reserved for others."""
+        """Return the points left for background refreshes; some are reserved for other requests."""
         return max(0, self.remaining - int(self.limit * _RESERVE))
 
     def interval(self, now: datetime) -> timedelta:
-        """Return the pause between background refreshes that makes the spare points last."""
+        """Return the pause between background refreshes with which the spare points last."""
         left = max(timedelta(), self.reset_at - now)
         return left * self.cost / self.spare if self.spare else left
 
@@ -57,8 +57,8 @@ class Labeling(IssueEvent, frozen=True, kw_only=True):
 class IssueSnapshot(Struct, frozen=True, kw_only=True):
     """An issue or pull request, with who labelled and edited it.
 
-    The observer sets `issue.labelled`, as it knows which labels request an agent. Only the newest
-    100 events are read: a label added before them has no known actor.
+    The observer sets `issue.labelled`, because it knows which labels request an agent. Only the
+    newest 100 events are read; it is unknown who added a label before them.
     """
 
     issue: Issue
@@ -73,7 +73,7 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class PullSnapshot(Struct, frozen=True, kw_only=True):
-    """A pull request with all its lists; the observer sets `allowed` of remarks and verdicts."""
+    """A pull request with all its lists. The observer sets `allowed` of remarks and verdicts."""
 
     pull: Pull
     head_repository: str  #: `owner/name`; empty if the fork was deleted.

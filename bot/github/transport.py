@@ -1,7 +1,7 @@
 """Sends one HTTP request to GitHub; returns its response or raises a `GitHubFailure`.
 
-Secrets are removed from every request body, and so from every posted comment. Responses are cached
-by ETag: an unchanged response does not count against the rate limit.
+Secrets are masked in every request body, and therefore in every posted comment. Responses are
+cached by ETag: an unchanged response does not count against the rate limit.
 https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 """
 
@@ -39,7 +39,10 @@ _CACHE_SIZE = 500
 
 
 class _DeadlineStream(httpx.SyncByteStream):
-    """A body with a time limit for all of it; httpx's own limit is for each chunk."""
+    """A response body with a time limit for the whole of it.
+
+    httpx's own limit is for each chunk.
+    """
 
     def __init__(self, stream: httpx.SyncByteStream, seconds: float) -> None:
         self._stream = stream
@@ -56,7 +59,7 @@ class _DeadlineStream(httpx.SyncByteStream):
 
 
 class GitHubRequest(Struct, frozen=True):
-    """A request; its URL is absolute or relative to the API's."""
+    """A request. Its URL is absolute, or relative to the API's."""
 
     method: str
     url: str
@@ -71,12 +74,12 @@ class GitHubRequest(Struct, frozen=True):
 
 
 class Transport(GitHubCore[UnauthAuthStrategy]):
-    """githubkit's client without retries, cache or waiting: the callers decide when to retry.
+    """githubkit's client without its retries, cache and waiting: the callers decide when to retry.
 
-    Redirects are followed here. Credentials are added to each request, and not kept in the client,
-    so that none is sent to another host after a redirect. githubkit alone would open a connection
-    pool for each request outside a `with`, which works in one thread only; this client keeps one
-    pool for all threads. Thread-safe.
+    Redirects are followed here. Credentials are added to each request instead of being kept in the
+    client, so that none is sent to another host after a redirect. Outside a `with` block, which
+    works in one thread only, githubkit would open a connection pool for each request; this client
+    keeps one pool for all threads. Thread-safe.
     """
 
     def __init__(
@@ -102,11 +105,11 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
 
     @contextmanager
     def get_sync_client(self) -> Iterator[httpx.Client]:
-        """Give a `with` block the client that all threads share."""
+        """Yield the client that all threads share, for a `with` block."""
         yield self._client
 
     def server_time(self) -> datetime:
-        """Return GitHub's current time, by the difference of the clocks at its last response."""
+        """Return GitHub's current time, by the difference of the clocks at the last response."""
         return self._clock() + self._ahead
 
     def close(self) -> None:
@@ -117,7 +120,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         return {**super()._get_client_defaults(), "limits": _POOL}
 
     def _check_rate_limit(self, response: Response[Any]) -> None:
-        """Do nothing: `errors.py` recognises rate limits, including those of proxies."""
+        """Do nothing, because `errors.py` recognises rate limits, including those of proxies."""
 
     def _bound(self, response: httpx.Response) -> None:
         if self._is_own(response.url) and (sent := date_of(response.headers)):
@@ -131,7 +134,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
             response.stream = _DeadlineStream(response.stream, self._timeout_seconds)
 
     def _is_own(self, url: httpx.URL) -> bool:
-        """Whether the URL is of GitHub's API, and not of another host after a redirect."""
+        """Whether the URL is that of GitHub's API, and not of another host after a redirect."""
         return _origin(url) == _origin(self._client.base_url)
 
     def send(self, request: GitHubRequest, token: str) -> httpx.Response:
@@ -162,7 +165,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         raise TryLater(f"{request}: redirected more than {_MAX_REDIRECTS} times.")
 
     def answers(self, url: str) -> bool:
-        """Whether a URL's server answers, if only with a refusal or a limit; empty: the API's."""
+        """Whether the server of a URL answers, even with a refusal. Empty stands for the API."""
         try:
             self.send(GitHubRequest("HEAD", url), "")
         except TryLater as failure:
@@ -222,8 +225,9 @@ class CachedResponse(NamedTuple):
 class EtagCache:
     """Caches responses by URL, in memory. Thread-safe.
 
-    A response is cached only after the caller has recorded its effects. If it were cached earlier,
-    a failure of the caller would lose them, because GitHub would answer "not modified" next time.
+    A response is cached only after the caller has recorded its effects. If it were cached before
+    and the caller failed, its effects would be lost, because GitHub would answer "not modified"
+    next time.
     """
 
     def __init__(self) -> None:
@@ -248,11 +252,11 @@ class EtagCache:
                 self._known.popitem(last=False)
 
     def cached(self, url: str) -> CachedResponse | None:
-        """Return the cached response of a URL; None: none, or not in a `caching` block."""
+        """Return the cached response of a URL, or None. Always None outside a `caching` block."""
         return self._known.get(url) if self._reading() is not None else None
 
     def note(self, url: str, response: CachedResponse) -> None:
-        """Store a response that has an ETag for caching at the end of the `caching` block."""
+        """Store a response for caching when the `caching` block ends, if it has an ETag."""
         read = self._reading()
         if read is not None and response.etag:
             read[url] = response

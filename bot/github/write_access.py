@@ -1,4 +1,4 @@
-"""Who may do what: people by their permission in a repository, and those the configuration lists.
+"""Decides who may do what, by people's permission in a repository and the configured lists.
 
 Write access is the permission `write` or higher:
 https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
@@ -19,12 +19,12 @@ _CACHE_SIZE = 10_000
 
 
 class WriteAccess:
-    """Reads and caches permissions. A failed read raises `GitHubFailure`, and never grants."""
+    """Reads and caches permissions. Access is never granted by a failed read, which raises."""
 
     def __init__(
         self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = lambda *_: False
     ) -> None:
-        """`is_listed(repository, login)`: whether the configuration lets somebody command."""
+        """`is_listed(repository, login)`: whether the configuration lets someone give commands."""
         self._github = github
         self._clock = clock
         self.is_listed = is_listed
@@ -33,7 +33,10 @@ class WriteAccess:
         self._lock = threading.Lock()
 
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether an account has write access or is in the configured list. See `may_write`."""
+        """Whether an account has write access or is listed.
+
+        `fresh` and exceptions: see `may_write`.
+        """
         return self.is_listed(repository, login) or self.may_write(repository, login, fresh=fresh)
 
     def may_write(self, repository: str, login: str, *, fresh: bool = False) -> bool:
@@ -59,11 +62,11 @@ class WriteAccess:
     def role(
         self, repository: str, login: str, *, user: int = 0, within: timedelta = _CACHED
     ) -> Role:
-        """The role of somebody whose permission was read `within` this time; people who are listed
-        have write access but for the commands that `may_write` decides on.
+        """Return a person's role. Their permission may have been read up to `within` ago.
 
-        `user` is GitHub's ID of the account: another one that took over its login has no role.
-        Raises `GitHubFailure`.
+        A person who is listed gets the role of write access; commands that need real write access
+        are checked by `may_write`. `user` is GitHub's numeric ID of the account: another account
+        that took over its login gets no role. Raises `GitHubFailure`.
         """
         if not login:
             return Role.NONE

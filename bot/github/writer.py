@@ -29,7 +29,7 @@ class GitHubWriter:
     """Writes to issues, pull requests and branches. Thread-safe.
 
     Raises (every method):
-        TryLater: the write may have taken effect nevertheless; repeating it is safe.
+        TryLater: GitHub gave no result; the write may have taken effect, and may be repeated.
         Refused: GitHub refuses the write.
     """
 
@@ -39,7 +39,7 @@ class GitHubWriter:
     def comment(self, repo: str, number: int, body: str, key: str, *, first: bool = False) -> int:
         """Comment on an issue or pull request, once for each key; return the comment's id.
 
-        `first`: this is the first attempt, so no comment has this key yet.
+        `first`: this is the first attempt, so that no comment can have this key.
         https://docs.github.com/rest/issues/comments#create-an-issue-comment
         """
         path = f"issues/{number}/comments"
@@ -57,7 +57,7 @@ class GitHubWriter:
                 self._api.do(repo, "DELETE", f"issues/comments/{doubled.id}")
 
     def label(self, repo: str, number: int, *names: str) -> None:
-        """Add labels to an issue or pull request. GitHub creates missing ones.
+        """Add labels to an issue or pull request. GitHub creates labels that do not exist.
 
         https://docs.github.com/rest/issues/labels#add-labels-to-an-issue
         """
@@ -112,10 +112,10 @@ class GitHubWriter:
     ) -> int:
         """Open a pull request, unless the branch has one; return the pull request's number.
 
-        `head` is a branch of the repository, or `owner:branch` for one of a fork. An existing pull
-        request counts if the bot opened it, or if its head is one of the commits in `pushed`. With
-        `first`, the first attempt, it is searched only if GitHub refuses a new pull request.
-        https://docs.github.com/rest/pulls/pulls#create-a-pull-request
+        `head` is a branch of the repository, or `owner:branch` for a branch of a fork. An existing
+        pull request counts if the bot opened it, or if its head is one of the commits in `pushed`.
+        If `first`, this is the first attempt, and it is searched for only if GitHub refuses a new
+        one. https://docs.github.com/rest/pulls/pulls#create-a-pull-request
 
         Raises:
             Refused: the branch has no new commits, or another person's pull request.
@@ -188,7 +188,7 @@ class GitHubWriter:
     def rerun(self, repo: str, runs: Iterable[int]) -> None:
         """Rerun these check runs, except jobs of GitHub Actions that were rerun before.
 
-        GitHub Actions reruns all failed and cancelled jobs of a workflow run together.
+        GitHub Actions reruns all failed and cancelled jobs of a workflow run at once.
         https://docs.github.com/rest/checks/runs#rerequest-a-check-run
         https://docs.github.com/rest/actions/workflow-runs#re-run-failed-jobs-from-a-workflow-run
         """
@@ -216,11 +216,12 @@ class GitHubWriter:
             self._api.do(repo, "PATCH", f"issues/{number}", closed)
 
     def delete_branch(self, repo: str, branch: str, sha: str, base: str = "") -> str:
-        """Delete a merged branch that is still at `sha`; return why it is kept, else empty.
+        """Delete a merged branch that is still at `sha`. Returns why it is kept, or "".
 
-        Open pull requests based on it get the base branch `base`, as GitHub does if a person
-        deletes the branch: https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/about-branches
-        A deletion through the API would close them. Without `base` the branch is kept for them.
+        Open pull requests based on the branch get the base branch `base`, because a deletion
+        through the API would close them. When a person deletes the branch, GitHub does the same:
+        https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/about-branches
+        If `base` is empty, the branch is kept for them.
 
         https://docs.github.com/rest/git/refs#delete-a-reference
         """
@@ -241,7 +242,7 @@ class GitHubWriter:
         return ""
 
     def _retarget(self, repo: str, branch: str, pulls: Iterable[int], base: str) -> str:
-        """Change the base of pull requests from `branch`; return why that failed, else empty."""
+        """Change the base of pull requests from `branch` to `base`; return why it failed, or ""."""
         for number in pulls:
             if not base:
                 return f"#{number} is based on {branch}"
