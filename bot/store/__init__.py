@@ -138,10 +138,9 @@ class Store:
     ) -> None:
         """Open the file for the bot, and create it with its tables if it is missing.
 
-        `redact` takes secrets out of texts and observations before they are written. A non-empty
-        `refuse_new` is the reason why no new database may be created.
-        Raises `StoreFailure`, e.g. `StoreUnusable` or `StoreDamaged`; the message names the fault
-        and the remedy.
+        `redact` masks secrets in texts and observations before they are written. A non-empty
+        `refuse_new` is the reason why no new database may be created. Raises `StoreFailure`, such
+        as `StoreUnusable` or `StoreDamaged`; the message names the fault and the remedy.
         """
         writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
         self._use(DatabaseFile(path, writer, clock, redact))
@@ -161,8 +160,8 @@ class Store:
     def beside(cls, path: Path, redact: Callable[[str], str]) -> "Store":
         """Open the file for a person's small writes, whether or not a bot is running.
 
-        `redact` takes secrets out of texts. Raises `StoreUnusable` if the file is missing or has
-        the schema of another version.
+        `redact` masks secrets in texts. Raises `StoreUnusable` if the file is missing or has the
+        schema of another version.
         """
         store = cls.reading(path)
         store.db.writer = Writer(lambda: open_second_writer(path, redact), path)
@@ -213,7 +212,7 @@ class Store:
 
     @property
     def damage(self) -> str:
-        """The damage that a read or a write found in the file, with the remedy; empty: none."""
+        """The damage that a read or a write found in the file, with the remedy; empty if none."""
         return self.db.damage
 
     @property

@@ -1,4 +1,4 @@
-"""Stores people's commands and their outcomes, and who acted without write access."""
+"""Stores people's commands and their outcomes, and the people who lack write access."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -78,14 +78,17 @@ _outsider = RowDecoder(Outsider, "outsiders", "login")
 
 
 class CommandsTable(StoreTable):
-    """Commands: new, authorized (a start whose issue is not read yet), granted or refused."""
+    """Commands: new, authorized (a start whose issue has not been read yet), granted or refused."""
 
     def new(self) -> list[NewCommand]:
         """Return the commands to authorize, oldest first."""
         return list(map(_command, self._all(NEW)))
 
     def add(self, command: NewCommand) -> None:
-        """Add a command that did not come with a delivery. Does nothing if its key is known."""
+        """Add a command that did not come with a delivery.
+
+        Does nothing if its key is stored already.
+        """
         self._execute(_ADD, columns(command))
 
     def add_spawn(self, command: NewCommand, project: str) -> NewCommand:
@@ -109,35 +112,38 @@ class CommandsTable(StoreTable):
         return self._db.write(work)
 
     def get(self, key: str) -> NewCommand | None:
-        """Return the command with a key, in any state; None if there is none."""
+        """Return the command with this key, in any state; None if there is none."""
         row = self._first(ONE, (key,))
         return None if row is None else _command(row)
 
     def outcome(self, key: str) -> str | None:
-        """Return why a command was refused; empty: it was granted, None: undecided or unknown."""
+        """Return why a command was refused; empty if it was granted, None while undecided.
+
+        None also if the command is unknown.
+        """
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])
 
     def session_of(self, key: str) -> str:
-        """Return the session that a command was granted to; empty if there is none."""
+        """Return the session to which a command was granted; empty if there is none."""
         row = self._first(SESSION, (key,))
         return "" if row is None else str(row["session"] or "")
 
     def requested(self, session: str) -> bool:
-        """Whether a session with this id is to be opened for a start command."""
+        """Whether a start command waits for a session with this id to be opened."""
         return self._first(REQUESTED, (session,)) is not None
 
     def not_opened(self, session: str) -> str:
-        """Return why a start command opened no session with this id; empty: it was not refused."""
+        """Return why a start command for a session with this id was refused, or ""."""
         row = self._first(REFUSED_SPAWN, (session,))
         return str(row["refusal"]) if row else ""
 
     def grant(self, key: str, session: str, now: datetime, head: str = "") -> None:
         """Make a command a fact of a session and wake the session.
 
-        `head` is the commit that the command is bound to; empty: none. The command's time becomes
-        `now`, so that it is comparable with other facts. Does nothing if the command was granted
-        or refused before.
+        `head` is the commit to which the command is bound, or empty. The command's time becomes
+        `now`, so that it can be compared with the times of other facts. Does nothing if the command
+        was granted or refused before.
         """
         values = (session, head, now.timestamp(), key)
         self._change(
@@ -163,7 +169,7 @@ class CommandsTable(StoreTable):
     def authorize(self, command: NewCommand, now: datetime, replies: Sequence[Action] = ()) -> None:
         """Mark a start command on an issue as authorized, and request a refresh of the issue.
 
-        The command waits until its issue is read, and is then granted or refused. `replies`
+        The command waits until its issue has been read, and is then granted or refused. `replies`
         are added to the outbox in the same transaction. Does nothing if the command is not new.
         """
         subject = f"issue:{command.number}"
@@ -204,7 +210,7 @@ class OutsidersTable(StoreTable):
             self._execute(_ADD_OUTSIDER, {**columns(outsider), "at": now.timestamp()})
 
     def unnotified(self) -> list[Outsider]:
-        """Return the people who have got no reply about their missing access yet, oldest first."""
+        """Return the people to whom nobody has replied yet that they lack access, oldest first."""
         return list(map(_outsider, self._all(UNNOTIFIED)))
 
     def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
@@ -234,7 +240,7 @@ def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: st
 
 
 def requested_by(command: NewCommand) -> Requested:
-    """Return a start command as the trigger of a session."""
+    """Return the trigger of a session that a start command stands for."""
     return Requested(
         key=command.key,
         actor=command.actor,
@@ -249,14 +255,14 @@ def requested_by(command: NewCommand) -> Requested:
 
 
 def add_commands(connection: sqlite3.Connection, commands: Iterable[NewCommand]) -> None:
-    """Add commands inside a transaction. One with a known key is ignored."""
+    """Add commands inside a transaction. A command whose key is stored already is ignored."""
     connection.executemany(_ADD, map(columns, commands))
 
 
 def _granted(
     connection: sqlite3.Connection, session: str, granted: Iterable[Row], now: datetime
 ) -> list[str]:
-    """Inside a transaction: record a granted command in the history and wake its session.
+    """Record a granted command in the history and wake its session, inside a transaction.
 
     Returns the session's id, for `on_change`; an empty list if no command was granted.
     """

@@ -95,9 +95,10 @@ class Writer:
     ) -> "list[Future[T]]":
         """Run functions in one transaction; their futures resolve once the commit is on disk.
 
-        An exception rolls back its own function alone. If the commit fails, e.g. on a full disk,
-        the functions are repeated one by one, so each must only read and write through its
-        connection. With `fenced`, they fail with `Fenced` once the bot has lost its lease.
+        An exception rolls back the changes of its own function only. If the commit fails, as on a
+        full disk, the functions are repeated one by one; so they must not do anything but read and
+        write through their connection. With `fenced`, they fail with `Fenced` once the bot has lost
+        its lease.
 
         Raises:
             StoreClosed: the file was closed.
@@ -140,7 +141,7 @@ class Writer:
         self._lock.close()
 
     def _next_group(self) -> tuple[list[_Job], bool]:
-        """Wait for jobs and return those pending; and False if the writer was closed, else True."""
+        """Wait for jobs; return the pending ones, and whether the writer is still open."""
         group: list[_Job] = []
         jobs = self._jobs.get()
         while jobs is not None:
@@ -230,8 +231,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 class DatabaseFile:
     """The database file that all tables share. Thread-safe.
 
-    `redact` takes secrets out of new values before they are compared with stored values, which
-    contain no secrets. A `writer` of None means that the file was opened for reading only.
+    `redact` masks secrets in new values before they are compared with the stored values, in which
+    secrets are masked already. `writer` is None if the file was opened for reading only.
     """
 
     def __init__(
@@ -258,10 +259,10 @@ class DatabaseFile:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Call `work` inside a transaction and return its result once the commit is on disk.
 
-        An exception of `work` rolls back its changes alone and is raised here.
+        An exception of `work` rolls back only its own changes, and is raised here.
 
         Raises:
-            StoreFailure: the storage failed, e.g. with `StoreFull`.
+            StoreFailure: the storage failed, such as with `StoreFull`.
             Fenced: this bot has lost its lease.
         """
         return self.submit(work).result()
@@ -269,14 +270,17 @@ class DatabaseFile:
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
     ) -> "Future[T]":
-        """Do as `write`, without waiting. `fenced=False`: write even without the lease."""
+        """Submit `work` as `write` does, but do not wait.
+
+        `fenced=False`: write even without the lease.
+        """
         (future,) = self.submit_all([work], fenced=fenced)
         return future
 
     def submit_all(
         self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
     ) -> "list[Future[T]]":
-        """Submit functions for one transaction; one that raises rolls back its own writes only.
+        """Submit functions for one transaction. One that raises rolls back only its own writes.
 
         Raises `StoreClosed` if the file was closed or opened for reading only.
         """
@@ -285,9 +289,9 @@ class DatabaseFile:
         return self.writer.submit(works, fenced=fenced)
 
     def writable(self) -> bool:
-        """Whether writes reach the disk now, tested by a small write.
+        """Whether writes reach the disk now. Makes a small test write to find out.
 
-        No test write is made if a write was committed within the last second.
+        No test write is needed if a write was committed within the last second.
         """
         if self._closed.is_set() or self.writer is None or self.damage:
             return False
@@ -310,7 +314,7 @@ class DatabaseFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Give a `with` block a connection that sees one snapshot. Raises `StoreFailure`."""
+        """Yield a connection that sees one snapshot, for a `with` block. Raises `StoreFailure`."""
         if self._closed.is_set():
             raise StoreClosed(f"the database {self.path} was closed")
         try:
@@ -341,7 +345,10 @@ class DatabaseFile:
                 listener()
 
     def announce(self, sessions: Iterable[str]) -> None:
-        """Call the listeners of `on_change` for each session; a listener's exception is logged."""
+        """Call the listeners of `on_change` for each session.
+
+        Exceptions of listeners are logged.
+        """
         for session in sessions:
             for listener in self.on_change:
                 try:

@@ -83,7 +83,10 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The keys that are done together with an action's own: all that facts need of its JSON."""
+    """The keys that are done along with an action's own key.
+
+    Facts need no other part of its JSON.
+    """
 
     covers: tuple[Key, ...] = ()
 
@@ -97,7 +100,7 @@ class _Ordered(Struct, frozen=True):
 
 
 class _End(Struct, frozen=True):
-    """The end of one session, and the counts that `_count_ended` stored in it; empty: none."""
+    """The end of one session, and the counts that `_count_ended` stored in it, if any."""
 
     id: str
     ended: Ended
@@ -144,7 +147,7 @@ class FactsReader(StoreTable):
 def _load(
     connection: sqlite3.Connection, ids: Sequence[str], now: datetime
 ) -> Iterator[LoadedSession]:
-    """Load each session; one with a corrupt row has the error as its facts."""
+    """Load each session. A session with a corrupt row has the exception as its facts."""
     among = (encoded(ids),)
     related, beside = Related(connection, ids), spent_beside(connection, *among)
     outbox = by_session(connection.execute(OUTBOX, among))
@@ -177,7 +180,7 @@ def _load(
 
 
 def _outbox_facts(rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the fields of `Facts` that a session's rows in the outbox determine."""
+    """Return those fields of `Facts` that are derived from a session's rows in the outbox."""
     done: dict[Key, Done] = {}
     pending: set[Key] = set()
     sent: dict[Key, Sent] = {}
@@ -214,10 +217,10 @@ class DecisionsTable(StoreTable):
     ) -> list[Future[list[str]]]:
         """Write decisions and their actions, all in one transaction, and wait until it is on disk.
 
-        Each future holds the keys of the session's new actions; or `SessionChanged`, with nothing
-        written, if the session changed since it was loaded. An exception concerns its own session
-        only. The history gets a row only if the status, a reason or the blockers differ from those
-        of the session's previous decision, or if there are new actions.
+        Each future holds the keys of the session's new actions. If the session has changed since it
+        was loaded, its future raises `SessionChanged`, and nothing is written for it; the other
+        sessions are not affected. The history gets a row only if there are new actions, or if the
+        status, a reason or the blockers differ from those of the session's previous decision.
         """
         futures = self._db.submit_all([partial(_decide, *each, now) for each in decided])
         wait(futures)
@@ -229,9 +232,10 @@ class DecisionsTable(StoreTable):
         return futures
 
     def replayable(self, session: str) -> list[ReplayableDecision]:
-        """Return a session's recorded decisions, oldest first; expired ones are missing.
+        """Return a session's recorded decisions, oldest first, except expired ones.
 
-        Raises `CorruptRow`, because a skipped record would count as replayed without a difference.
+        Raises `CorruptRow` instead of skipping a record, which would look like a replay without a
+        difference.
         """
         return list(map(_replay, self._all(RECORDS, (session,))))
 
@@ -280,9 +284,10 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
 
 
 def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """In the transaction that ends a session: count outcomes if its project has none open now.
+    """Count the sessions that ended, if the project of this one has no open session now.
 
-    Stores in the session, by status, how many ended since the project last had no open session.
+    Stores in the session how many ended in each status since the project last had no open session.
+    Call it in the transaction that ends the session.
     """
     ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))
     since = max((one.ended.at for one in ends if one.id != session and one.finished), default=None)

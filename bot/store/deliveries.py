@@ -69,7 +69,7 @@ class Ignored(StrEnum):
 
 
 class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One effect of a delivery: a subject to read again at GitHub, or a command."""
+    """One effect of a delivery: a subject to read again from GitHub, or a command."""
 
     repository: str
     #: As in `RefreshRequest`; for a command `number:12`, or `session:widgets-12b` if it names one.
@@ -129,7 +129,7 @@ class DeliveriesTable(StoreTable):
     def mark_done(
         self, id: str, refreshes: Sequence[RefreshRequest], commands: Sequence[NewCommand]
     ) -> None:
-        """Mark one delivery as done, as `mark_all_done` does."""
+        """Mark one delivery as done. See `mark_all_done`."""
         self.mark_all_done([ProcessedDelivery(id, tuple(refreshes), tuple(commands))])
 
     def mark_all_done(self, processed: Iterable[ProcessedDelivery]) -> None:
@@ -150,9 +150,9 @@ class DeliveriesTable(StoreTable):
             self._db.write(work)
 
     def redact(self, delivery: Delivery) -> None:
-        """Take secrets out of a stored body.
+        """Mask secrets in a stored body.
 
-        It is called after the delivery is accepted, so that GitHub does not wait for it.
+        This is done after the delivery is accepted, so that GitHub does not wait for it.
         """
         body = self._db.redact(delivery.body)
         if body != delivery.body:
@@ -184,7 +184,10 @@ class DeliveriesTable(StoreTable):
         return int(row["many"])
 
     def page(self, query: DeliveryQuery) -> tuple[list[DeliveryRecord], str]:
-        """Return a page, newest delivery first, and the next page's cursor; empty: no next page."""
+        """Return a page of deliveries, newest first, and the cursor of the next page.
+
+        The cursor is empty if there is no next page.
+        """
         after, _, last = query.cursor.partition(":")
         values = {
             **asdict(query),
@@ -209,7 +212,7 @@ class DeliveriesTable(StoreTable):
         return None if row is None else _delivery(row)
 
     def last(self) -> dict[str, datetime]:
-        """Return by repository when its last processed delivery arrived.
+        """Return when the last processed delivery of each repository arrived.
 
         The repository is empty for deliveries that name none or several.
         """
@@ -222,10 +225,10 @@ class DeliveriesTable(StoreTable):
 
 
 def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
-    """Insert rows in one statement, or one by one if one of them is stored already.
+    """Insert rows in one statement. If one of them is stored already, insert them one by one.
 
-    After every statement this thread waits for the interpreter lock, so a single statement makes
-    a burst of deliveries cheap.
+    One statement makes a burst of deliveries cheap, because this thread waits for the interpreter
+    lock after every statement.
     """
     values = [value for row in rows for value in _values(row)]
     try:

@@ -10,7 +10,7 @@ class StoreFailure(Exception):
 
 
 class StoreUnusable(StoreFailure):
-    """The file cannot be used, e.g. it is missing, not accessible or of another version."""
+    """The file cannot be used, such as when it is missing, not accessible or of another version."""
 
 
 class StoreDamaged(StoreUnusable):
@@ -82,7 +82,7 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
 
 
 def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
-    """Convert a storage error to a failure with its remedy; None for an error in the statement.
+    """Convert a storage error to a failure with its remedy; None if the statement is at fault.
 
     https://www.sqlite.org/rescode.html
     """

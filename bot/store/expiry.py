@@ -1,6 +1,6 @@
-"""Deletes expired rows, in small transactions, so that other writes are not held up.
+"""Deletes expired rows, in small transactions, so that other writes do not have to wait.
 
-Of a deleted session, only its usage and cost remain, in the table `ledger`.
+Only the usage and cost of a deleted session remain, in the table `ledger`.
 """
 
 import sqlite3
@@ -83,11 +83,11 @@ class ExpiryTable(StoreTable):
     """Measures and deletes expired rows."""
 
     def dated(self, kind: DatedKind, before: datetime) -> StoredSize:
-        """Return the size of the rows of a kind that were finished before a time."""
+        """Return the size of the rows of this kind that were finished before a time."""
         return self._size(_DATED[kind][0], before.timestamp())
 
     def delete_dated(self, kind: DatedKind, before: datetime) -> None:
-        """Delete the rows of a kind that were finished before a time."""
+        """Delete the rows of this kind that were finished before a time."""
         self._delete(_DATED[kind][1], before.timestamp())
 
     def history(self, session: str) -> StoredSize:
@@ -101,7 +101,8 @@ class ExpiryTable(StoreTable):
     def delete_session(self, session: str, now: datetime) -> bool:
         """Delete a session's rows, and copy its usage to the ledger.
 
-        Returns False, with nothing deleted, if it is unknown, open, live (the view) or due.
+        Returns False, with nothing deleted, if the session is unknown, open, due, or in the view
+        `live`.
         """
 
         def work(connection: sqlite3.Connection) -> bool:

@@ -52,7 +52,7 @@ _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
 class HistoryTable(StoreTable):
-    """The events of each session, in order; rows are added and expire, but never change."""
+    """The events of each session, in order. Rows are added and expire, but never change."""
 
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """Return the last `limit` events of a session, newest first; a negative limit reads all."""
@@ -121,19 +121,19 @@ def add_history(
 
 
 def wake(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Inside a transaction: make a session due now, because one of its facts changed."""
+    """Make a session due now, inside a transaction, because one of its facts changed."""
     connection.execute(_WAKE, {"id": session, "now": now.timestamp()})
 
 
 def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> list[str]:
-    """Inside a transaction: wake the live sessions in a scope. Returns their ids.
+    """Wake the live sessions in a scope, inside a transaction. Returns their ids.
 
-    A scope is `project:NAME`, `repository:NAME` or `session:ID`; empty: all live sessions.
+    A scope is `project:NAME`, `repository:NAME` or `session:ID`; empty for all live sessions.
     """
     rows = connection.execute(_WAKE_SCOPE, {"scope": scope, "now": now.timestamp()}).fetchall()
     return [row["id"] for row in rows]
 
 
 def wake_siblings(connection: sqlite3.Connection, session: str, column: str, now: datetime) -> None:
-    """Inside a transaction: wake the other open sessions with the same value in `column`."""
+    """Wake the other open sessions with the same value in `column`, inside a transaction."""
     connection.execute(_WAKE_SIBLINGS[column], {"id": session, "now": now.timestamp()})

@@ -25,7 +25,7 @@ RECENT = "SELECT key, since, text, cleared_at FROM incidents ORDER BY seq DESC L
 
 
 class Freeze(Struct, frozen=True, kw_only=True):
-    """A scope in which the bot holds its actions back, at GitHub and on the host."""
+    """A scope in which the bot holds back its actions, at GitHub and on the host."""
 
     scope: str  #: Empty for everything, `project:NAME` or `session:ID`.
     by: str  #: The person who froze it.
@@ -33,7 +33,7 @@ class Freeze(Struct, frozen=True, kw_only=True):
 
 
 class Incident(Struct, frozen=True, kw_only=True):
-    """A fault that concerns more than a single session, e.g. unreachable agents."""
+    """A fault that concerns more than one session, such as unreachable agents."""
 
     key: str  #: Its cause, e.g. `many-lost`. No two open incidents have the same key.
     since: datetime
@@ -49,11 +49,14 @@ class FreezesTable(StoreTable):
     """The scopes that people froze."""
 
     def add(self, scope: str, by: str) -> bool:
-        """Freeze a scope (see `Freeze`) and wake its sessions; False if it is frozen already."""
+        """Freeze a scope (see `Freeze`) and wake its sessions.
+
+        Returns False if it is frozen already.
+        """
         return self._set(_FREEZE, scope, by, HistoryKind.FREEZE)
 
     def remove(self, scope: str, by: str) -> bool:
-        """Unfreeze a scope and wake its sessions; False if it was not frozen.
+        """Unfreeze a scope and wake its sessions. Returns False if it was not frozen.
 
         A session stays frozen while another scope that contains it is frozen.
         """
@@ -84,7 +87,7 @@ class IncidentsTable(StoreTable):
     """Incidents of the whole bot, open and closed."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
-        """Open an incident, or update the text of the open one; return whether it was opened."""
+        """Open an incident, or update the text of the open one. Returns whether it was opened."""
         current = self._first(_OPEN, (key,))
         if current is not None and current["text"] == text:
             return False
@@ -98,7 +101,7 @@ class IncidentsTable(StoreTable):
         return self._db.write(work)
 
     def clear(self, key: str, now: datetime) -> bool:
-        """Close an incident; return False, with nothing written, if it is not open."""
+        """Close an incident. Returns False, with nothing written, if it is not open."""
         if self._first(_OPEN, (key,)) is None:
             return False
         return self._execute(_CLEAR, (now.timestamp(), key)) == 1
@@ -113,7 +116,7 @@ class IncidentsTable(StoreTable):
 
 
 def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
-    """Return all freezes as facts, by scope as in `Freeze`."""
+    """Return all freezes as facts, by their scope (see `Freeze`)."""
     return {
         one.scope: Frozen(scope=one.scope.partition(":")[0] or "all", by=one.by, at=one.at)
         for one in map(_freeze, connection.execute(FREEZES))

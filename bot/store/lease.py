@@ -29,13 +29,13 @@ class LeaseTable(StoreTable):
     ) -> int | None:
         """Acquire or renew the lease for `seconds`. Returns the epoch; None while another leads.
 
-        Another leader's lease counts as expired if its expiry is not after `expired`, by default
-        `now`. A leader whose name is from `this_process` and whose process is gone is replaced at
-        once. When the leader changes, the epoch grows, and the due actions are listed in the table
-        `inherited`, because the former leader may still execute them.
+        Another leader's lease counts as expired if its expiry is not after `expired`, which is
+        `now` by default. A leader is replaced at once if its name comes from `this_process` and its
+        process is gone. When the leader changes, the epoch grows, and the due actions are listed in
+        the table `inherited`, because the former leader may still execute them.
 
         Raises:
-            StoreBusy: another process holds the write lock, e.g. suspended during a write.
+            StoreBusy: another process holds the write lock, for example as it is suspended.
         """
         expires = now.timestamp() + seconds
 
@@ -54,9 +54,9 @@ class LeaseTable(StoreTable):
         return self._db.submit(work, fenced=False).result()
 
     def holder(self) -> tuple[str, datetime] | None:
-        """Return the leader's name and its lease's expiry, which may be past.
+        """Return the leader's name and the expiry of its lease, which may be in the past.
 
-        None: no bot holds the lease, or the process of its holder is gone.
+        None if no bot holds the lease, or if the process of its holder is gone.
         """
         row = self._first(_LEADER)
         if row is None or _gone(row["owner"]):
@@ -70,23 +70,23 @@ class LeaseTable(StoreTable):
         ).result()
 
     def take_away(self) -> None:
-        """End the lease in a copied database, whose holder does not lead on the copy."""
+        """End the lease in a copied database: its holder leads on the original, not on the copy."""
         self._db.submit(lambda connection: connection.execute(_TAKE_AWAY), fenced=False).result()
 
     def fence(self, owner: str, epoch: int) -> None:
-        """Have the writer refuse writes with `Fenced` unless this owner leads in this epoch."""
+        """Make the writer refuse writes with `Fenced` unless this owner leads in this epoch."""
         if self._db.writer is not None:
             self._db.writer.fence = Fence(owner, epoch)
 
 
 def this_process() -> str:
-    """Return this process's owner name, `host:boot:pid:start`, which shows if it still runs."""
+    """Return this process's owner name, `host:boot:pid:start`, from which it can be told to run."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 
 
 def may_run(former: str) -> bool:
-    """Whether a former leader may still run, e.g. suspended; False if its name is empty."""
+    """Whether a former leader may still run, for example suspended. False if its name is empty."""
     return bool(former) and not _gone(former)
 
 

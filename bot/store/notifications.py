@@ -1,6 +1,6 @@
 """Stores the messages of notifiers, from the discovery of their cause until their delivery.
 
-A message is stored once for each notifier and cause, then sent, and marked as sent afterwards.
+A message is stored once for each notifier and cause, then sent, and then marked as sent.
 """
 
 import sqlite3
@@ -60,7 +60,7 @@ class NotificationEvent(StrEnum):
 
 
 class WaitingSession(Struct, frozen=True, kw_only=True):
-    """A session whose decision has a cause to notify people."""
+    """A session with a reason to notify people."""
 
     session: str
     project: str
@@ -98,14 +98,14 @@ class NewNotification(Struct, frozen=True, kw_only=True):
 
 
 class RaisedNotification(Struct, frozen=True, kw_only=True):
-    """A message whose cause has not ended as far as the bot knows."""
+    """A message whose cause still exists, as far as the bot knows."""
 
     seq: int
     notifier: str
     session: str
     cause: str
     state: str  #: `due`, `sent` or `failed`.
-    attempting: bool  #: Whether an attempt to send it has begun and not ended.
+    attempting: bool  #: Whether an attempt to send it has begun, and it may have arrived.
     message: str
 
 
@@ -139,7 +139,7 @@ class NotificationsTable(StoreTable):
         return [one for one in skip_corrupt(_ended, rows) if one.ended.at > since]
 
     def raised(self) -> list[RaisedNotification]:
-        """Return the messages whose cause has not ended as far as the bot knows."""
+        """Return the messages whose cause still exists, as far as the bot knows."""
         return list(skip_corrupt(_raised, self._all(RAISED)))
 
     def record(
@@ -153,10 +153,10 @@ class NotificationsTable(StoreTable):
     ) -> None:
         """Store the results of one check of all causes, in one transaction.
 
-        A `new` message is ignored if its notifier has one for this session and unresolved cause.
-        `withdrawn` are the `seq` of messages to delete, unless an attempt has begun. `resolved`
-        pairs the `seq` of a message whose cause has ended with the message that says so. `cursors`
-        are set as in `CursorsTable`.
+        A `new` message is ignored if its notifier has one for the same session and cause, and the
+        cause still exists. `withdrawn` are the `seq` of messages to delete, unless an attempt has
+        begun. `resolved` pairs the `seq` of a message whose cause is gone with the message that
+        says so. `cursors` are set as in `CursorsTable`.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -174,13 +174,13 @@ class NotificationsTable(StoreTable):
         self._db.write(work)
 
     def due(self, notifier: str, now: datetime, *, urgent: bool) -> DueNotification | None:
-        """Return a notifier's next due message; None: it has none. `urgent`: only an urgent one."""
+        """Return a notifier's next due message, or None. `urgent`: only an urgent one."""
         values = {"notifier": notifier, "now": now.timestamp(), "urgent": urgent}
         row = self._first(DUE_NOTIFICATIONS, values)
         return None if row is None else _due(row)
 
     def begin(self, seq: int) -> bool:
-        """Record that an attempt begins; return False if the message is not due any more."""
+        """Record that an attempt begins. Returns False if the message is no longer due."""
         return self._execute(_BEGIN, (seq,)) == 1
 
     def mark_sent(self, seq: int, now: datetime) -> None:
@@ -201,7 +201,7 @@ class NotificationsTable(StoreTable):
         self._execute(_FAILED, (error, now.timestamp(), seq))
 
     def undelivered(self) -> dict[str, int]:
-        """Return the number of due messages by notifier; notifiers without any are missing."""
+        """Return the number of due messages by notifier. Leaves out notifiers without any."""
         return {row["notifier"]: row["messages"] for row in self._all(UNDELIVERED)}
 
     def keep_only(self, notifiers: Sequence[str]) -> None:

@@ -57,9 +57,9 @@ class ObservationsTable(StoreTable):
     def record(self, observations: Sequence[Observation], now: datetime) -> list[str]:
         """Write what differs from the stored facts, in one transaction; wake changed sessions.
 
-        Agent and workspace facts of another run than the session's are dropped. A pull request
-        that differs only in `read_at` is stored, but does not wake the session. Nothing is written
-        if nothing differs.
+        Facts about the agent or the workspace are dropped if they are from another run than the
+        session's. A pull request that differs only in `read_at` is stored, but does not wake the
+        session. Nothing is written if nothing differs.
 
         Returns the ids of the sessions that changed.
         """
@@ -84,7 +84,7 @@ def add_observations(
 def _changing(
     connection: sqlite3.Connection, observations: Sequence[Observation]
 ) -> list[Observation]:
-    """Return the observations of those sessions that at least one observation changes."""
+    """Return the observations of the sessions for which at least one observation changes a fact."""
     rows = _rows(connection, observations)
     changing = {
         seen.session
@@ -104,7 +104,7 @@ def _rows(connection: sqlite3.Connection, observations: Sequence[Observation]) -
 
 
 def _differing(seen: Observation, row: Row) -> dict[str, str]:
-    """Return the columns that would change, with their new JSON."""
+    """Return the columns that the observation would change, with their new JSON."""
     late = seen.run is not None and seen.run != row["run"]
     differing = {}
     for column in COLUMNS:
@@ -157,10 +157,11 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 
 
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
-    """Inside a transaction: record which messages arrived or are missing; whether any changed.
+    """Record which messages arrived or are missing, inside a transaction; return if any changed.
 
-    A received message is done as of the time it was sent if the activity in this observation began
-    after that; else as of `now`, because the known activity is older than the message.
+    A received message counts as done from the time it was sent, if the activity in this observation
+    began after that. Otherwise it counts from `now`, because the activity is older than the
+    message.
     """
     changed = 0
     for seq in seen.received:
@@ -209,7 +210,7 @@ def _add_changes(
 
 
 def _unread(pulls: Iterable[Pull] | None) -> list[Pull]:
-    """Return pull requests without the time at which they were read."""
+    """Return the pull requests without the time at which they were read, to compare them."""
     return [replace(pull, read_at=None) for pull in pulls or ()]
 
 
@@ -251,7 +252,7 @@ def issue_changes(old: Issue, new: Issue) -> Iterator[str]:
 
 
 def pull_changes(old: tuple[Pull, ...], new: tuple[Pull, ...]) -> Iterator[str]:
-    """Describe the changes of the pull requests, one line each, beginning with `#NUMBER`."""
+    """Describe the changes of the pull requests, one line each, which begins with `#NUMBER`."""
     known = {pull.number: pull for pull in old}
     for pull in new:
         before = known.get(pull.number, Pull(number=pull.number))

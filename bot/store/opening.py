@@ -47,8 +47,9 @@ def open_writer(
 ) -> sqlite3.Connection:
     """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
-    Every text is written as `redact` returns it. A non-empty `refuse_new` is the reason why no new
-    database may be created. Raises `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
+    Every text is passed through `redact` before it is written. A non-empty `refuse_new` is the
+    reason why no new database may be created. Raises `StoreDamaged`, `StoreUnusable` or another
+    `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
@@ -77,8 +78,8 @@ def open_writer(
 def check_whole(path: Path) -> None:
     """Read the whole file and check its structure. Raises `StoreDamaged`.
 
-    It reads with a read-only connection, because closing a writing one copies the write-ahead log
-    into the damaged file. See https://www.sqlite.org/pragma.html#pragma_quick_check.
+    Uses a read-only connection, because closing a writing one copies the write-ahead log into the
+    damaged file. See https://www.sqlite.org/pragma.html#pragma_quick_check.
     """
     try:
         with closing(open_reader(path)) as connection:
@@ -104,7 +105,7 @@ def open_second_writer(path: Path, redact: Callable[[str], str]) -> sqlite3.Conn
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StoreUnusable` unless the tables are those of this version."""
+    """Raise `StoreUnusable` unless the tables have the schema of this version."""
     pending = migrations.pending(Database(connection, execute_plugins=False))
     _check_owner(connection, path)
     if pending:
@@ -202,7 +203,7 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _copy_of(path: Path, version: str) -> Path:
-    """Return the path of the copy that an upgrade makes of a database at a schema version."""
+    """Return the path of the copy that an upgrade makes of a database with this schema version."""
     return path.with_name(f"{path.name}.{version}")
 
 

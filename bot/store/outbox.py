@@ -91,7 +91,7 @@ class OutboxTable(StoreTable):
     """Actions in the order they were decided."""
 
     def add(self, repository: str, actions: Sequence[Action], now: datetime) -> None:
-        """Add actions without a session. Known keys are ignored."""
+        """Add actions without a session. Those with a stored key are ignored."""
         self._db.write(
             lambda connection: add_repository_actions(connection, repository, actions, now)
         )
@@ -100,21 +100,21 @@ class OutboxTable(StoreTable):
         """Return the actions to execute now, at most one per session, the oldest session first.
 
         With this order, sessions that begin together end one after the other, not all at the end.
-        Actions without a session come first, all at once. An action that waits for its next attempt
-        does not delay the others of its session: a stop does not wait for a comment.
+        All actions without a session come first. An action that waits for its next attempt does not
+        delay other actions of its session, so that a stop does not wait for a comment.
         """
         return list(skip_corrupt(_due, self._all(DUE_ACTIONS, (now.timestamp(), limit))))
 
     def inherited(self) -> list[InheritedAction]:
         """Return the actions that were due when a leader was replaced, in order of decision.
 
-        They include actions that were done or withdrawn since. An action that was due under
-        several former leaders is returned once for each.
+        Includes actions that were done or withdrawn since. An action that was due under several
+        former leaders is returned once for each.
         """
         return list(skip_corrupt(_inherited, self._all(_INHERITED)))
 
     def forget_inherited(self, former: str) -> None:
-        """Delete the list of the actions that were due when this former leader was replaced."""
+        """Delete the list of actions that were due when this former leader was replaced."""
         self._execute(_FORGET, (former,))
 
     def ends_program(self, session: str) -> bool:
@@ -127,7 +127,7 @@ class OutboxTable(StoreTable):
         return (row and row["seq"]) or 0
 
     def given_up(self, session: str, kind: KeyKind) -> bool:
-        """Whether an action of this kind failed for good or was withdrawn after an attempt."""
+        """Whether an action of this kind failed for good, or was withdrawn after an attempt."""
         return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(
@@ -141,8 +141,8 @@ class OutboxTable(StoreTable):
     ) -> None:
         """Mark an action as done and wake its session.
 
-        The observation made with it and the refreshes are written in the same transaction. Does
-        nothing if the action is not due.
+        `observed` and `refreshes`, which result from the action, are written in the same
+        transaction. Does nothing if the action is not due.
         """
 
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -166,7 +166,7 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def note(self, seq: int, receipt: Receipt) -> None:
-        """Record how the arrival of a message or an answer is recognized, before it is sent."""
+        """Record how the arrival of a message or an answer is recognised, before it is sent."""
         self._execute(_NOTE, (encoded(receipt), seq))
 
     def mark_sent(self, seq: int, receipt: Receipt) -> None:
@@ -183,7 +183,7 @@ class OutboxTable(StoreTable):
     def awaited(self) -> list[AwaitedReceipt]:
         """Return messages and answers to current runs that may have arrived by now, oldest first.
 
-        Due messages are included, because they may have been sent before a crash.
+        Includes due messages, because they may have been sent before a crash.
         """
         found = skip_corrupt(_awaited, self._all(AWAITED))
         return sorted(found, key=lambda awaited: awaited.seq)
@@ -203,7 +203,8 @@ class OutboxTable(StoreTable):
     ) -> None:
         """Delete a due action. A later decision may contain its key again.
 
-        `tried`: whether an attempt was made that may have had an effect.
+        `tried`: whether an attempt was made that may have had an effect. `observed` is written in
+        the same transaction.
         """
         data = {"tried": True} if tried else {}
 
@@ -216,11 +217,11 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def reset_due(self, now: datetime) -> None:
-        """Set the due time of overdue actions to now, after a time in which no bot ran."""
+        """Set the due time of overdue actions to now, after a time in which no bot was running."""
         self._execute(_RESET_DUE, (now.timestamp(),))
 
     def defer(self, seq: int, until: datetime, why: str = "") -> None:
-        """Postpone a due action without counting an attempt. A `why` replaces its stored error."""
+        """Postpone a due action without counting an attempt. If given, `why` replaces its error."""
         self._execute(_DEFER, {"seq": seq, "until": until.timestamp(), "why": why})
 
     def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
@@ -228,7 +229,7 @@ class OutboxTable(StoreTable):
         return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
-        """Return when each run's start was decided, by run number: before its files were made."""
+        """Return when the start of each run was decided, which is before its files were made."""
         rows = self._all(RUN_STARTS, (session,))
         return {int(row["run"]): from_timestamp(row["at"]) for row in rows}
 
@@ -250,9 +251,10 @@ class OutboxTable(StoreTable):
 def add_actions(
     connection: sqlite3.Connection, session: str, actions: Sequence[Action], now: datetime
 ) -> list[str]:
-    """Add actions inside a transaction. Returns the keys of those that were not due or done yet.
+    """Add actions inside a transaction. Returns the keys of actions that were not due or done yet.
 
-    A failed or sent action becomes due again: a decision contains its key only to repeat it.
+    A failed or sent action becomes due again, because a decision contains its key only to repeat
+    it.
     """
     at = now.timestamp()
     return [
@@ -265,7 +267,7 @@ def add_actions(
 def add_repository_actions(
     connection: sqlite3.Connection, repository: str, actions: Sequence[Action], now: datetime
 ) -> None:
-    """Add actions without a session inside a transaction. Known keys are ignored."""
+    """Add actions without a session, inside a transaction. Those with a stored key are ignored."""
     at = now.timestamp()
     rows = [(repository, str(action.key), at, at, encoded(action)) for action in actions]
     connection.executemany(_ADD_FOR_REPOSITORY, rows)
@@ -278,7 +280,10 @@ def _record(
     data: _Data,
     now: datetime,
 ) -> list[str]:
-    """Inside a transaction: record events of actions, and wake and return their sessions."""
+    """Record events of actions, and wake their sessions, inside a transaction.
+
+    Returns the ids of the sessions.
+    """
     sessions = [row for row in rows if row["session"]]
     for row in sessions:
         add_history(connection, row["session"], kind, BOT, {"action": row["key"], **data}, now)

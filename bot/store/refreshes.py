@@ -1,4 +1,4 @@
-"""Stores refresh requests, and up to when the bot has read lists that grow at GitHub."""
+"""Stores refresh requests, and the times up to which the bot has read GitHub's growing lists."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -32,14 +32,14 @@ _refresh = RowDecoder(DueRefresh, "refreshes", "subject")
 
 
 class RefreshesTable(StoreTable):
-    """Requests to read subjects again that may have changed at GitHub; one row for each subject."""
+    """Requests to read subjects again, as they may have changed at GitHub; one row per subject."""
 
     def request(
         self, refreshes: Iterable[RefreshRequest], now: datetime, *, apart: timedelta = timedelta()
     ) -> None:
-        """Request refreshes, the first due now and each other one `apart` after the one before.
+        """Request refreshes. The first is due now, each further one `apart` after the one before.
 
-        A subject that is requested already keeps the earlier one of its two due times.
+        A subject that is requested already keeps the earlier of the two due times.
         """
         rows = list(refreshes)
         if rows:

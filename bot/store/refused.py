@@ -1,4 +1,7 @@
-"""The hosts that the proxy refused to sessions: 50 per session, and one count for the rest."""
+"""The hosts to which the proxy refused to connect sessions.
+
+There are at most 50 per session, and one count for the rest.
+"""
 
 import sqlite3
 from collections.abc import Mapping
@@ -21,7 +24,7 @@ _KNOWN_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
 
 
 class Destination(Struct, frozen=True, kw_only=True):
-    """A host and port to which the proxy refused a session's connection."""
+    """A host and port to which the proxy refused to connect a session."""
 
     session: str
     host: str  #: Text that an agent chose. Empty: all hosts after the first 50.
@@ -30,7 +33,7 @@ class Destination(Struct, frozen=True, kw_only=True):
 
 
 class RefusedHost(Struct, frozen=True, kw_only=True):
-    """A host and port that was refused to a session, with the count of refusals."""
+    """A host and port that was refused to a session, with the number of refusals."""
 
     host: str  #: Text that an agent chose. Empty: all hosts after the first 50.
     port: int
@@ -51,7 +54,7 @@ class RefusedTable(StoreTable):
         return list(skip_corrupt(_refused, self._all(REFUSED_HOSTS, (session,))))
 
     def record(self, refused: Mapping[Destination, int]) -> None:
-        """Add numbers of refusals to the stored counts. Unknown sessions are ignored."""
+        """Add these numbers of refusals to the stored counts. Unknown sessions are ignored."""
         now = self._db.clock().timestamp()
 
         def work(connection: sqlite3.Connection) -> set[str]:

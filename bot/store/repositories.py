@@ -1,4 +1,4 @@
-"""Configured repositories, by GitHub's id, and the configuration files in repositories."""
+"""Configured repositories by GitHub's id, and the configuration files in them."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -92,10 +92,10 @@ class RepositoriesTable(StoreTable):
         return None if row is None else _repository(row)
 
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
-        """Write a repository and wake its sessions; an unchanged one writes nothing.
+        """Write a repository and wake its sessions. Writes nothing if it has not changed.
 
-        If its configured name changed, rows with the old name get the new one, unless a row with
-        the new name takes its place.
+        If its configured name changed, rows with the old name get the new one. A row keeps the old
+        name if there is one with the new name already.
         """
         if self.get(repository.id) == repository:
             return
@@ -117,7 +117,7 @@ class InstalledTable(StoreTable):
     """The projects of the App's installations."""
 
     def all(self) -> list[InstalledProject]:
-        """Return all projects of installations, removed ones too, sorted by project name."""
+        """Return all projects of installations, including removed ones, sorted by project name."""
         return list(map(_installed, self._all(INSTALLED)))
 
     def projects(self) -> dict[str, str]:

@@ -34,12 +34,12 @@ def from_timestamp(value: float) -> datetime:
 
 
 def encoded(value: object) -> str:
-    """Encode a value as the JSON of its column; mappings keep the order of their keys."""
+    """Encode a value as JSON for its column. Mappings keep the order of their keys."""
     return _encoder.encode(value).decode()
 
 
 def columns(value: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a struct as values for the columns with their names."""
+    """Return the fields of a struct as values for the columns of the same names."""
     return {name: _column(one) for name, one in msgspec.structs.asdict(value).items()}
 
 
@@ -60,7 +60,7 @@ _CONVERTERS: dict[Any, Callable[[Any], Any] | None] = {
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:
-    """Return the function that converts a column to this type; None: no conversion is needed."""
+    """Return the function that converts a column to this type; None if none is needed."""
     for one in get_args(kind) if isinstance(kind, UnionType) else (kind,):
         if one in _CONVERTERS:
             return _CONVERTERS[one]
@@ -70,14 +70,14 @@ def _converter(kind: Any) -> Callable[[Any], Any] | None:
 
 
 class RowDecoder(Generic[S]):
-    """Builds structs from rows: each field from the column of its name, converted by its type.
+    """Builds structs from rows: each field from the column of its name, converted to its type.
 
     All rows must have the same columns. Columns without a field and unknown fields of JSON are
     ignored.
     """
 
     def __init__(self, kind: type[S], table: str, id: str = "id") -> None:
-        """Take the `table` and its identifying column `id` for the messages of `CorruptRow`."""
+        """Take the names of the table and of its column `id`, for the messages of `CorruptRow`."""
         self._kind, self._table, self._id = kind, table, id
         self._columns: Sequence[tuple[str, Callable[[Any], Any] | None]] = ()
 
@@ -116,7 +116,7 @@ def skip_corrupt(build: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
 
 
 def by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Group rows by their column `session`; each group keeps their order."""
+    """Group rows by their column `session`. Each group keeps their order."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row["session"], []).append(row)

@@ -1,7 +1,7 @@
 """The tables of the database.
 
-Times are seconds since 1970 (UTC), structs are JSON. Large columns are the last of their table:
-SQLite reads a row from its beginning, so what follows a large value is slow to reach.
+Times are seconds since 1970 (UTC), structs are JSON. Large columns are the last of their table,
+because SQLite reads a row from its beginning and is slow to reach what follows a large value.
 
 Statements use what SQLite and PostgreSQL share, which includes partial indexes, generated columns,
 `ON CONFLICT`, `RETURNING`, window functions and `->>`. Only SQLite has STRICT, WITHOUT ROWID,
@@ -346,7 +346,7 @@ def version_2(db: Database) -> None:
 
 @migrations()
 def version_3(db: Database) -> None:
-    """Add each session's reason to notify people, and the messages of notifiers."""
+    """Add each session's reason to notify people, and the table of notifiers' messages."""
     for statement in NOTIFICATIONS:
         db.execute(statement)
 
@@ -367,14 +367,14 @@ def version_5(db: Database) -> None:
 
 @migrations()
 def version_6(db: Database) -> None:
-    """Sign people in."""
+    """Add the tables for people's sign-in."""
     for statement in PEOPLE:
         db.execute(statement)
 
 
 @migrations()
 def version_7(db: Database) -> None:
-    """Let sessions have no issue, and issues several sessions."""
+    """Allow sessions without an issue, and several sessions of one issue."""
     rebuild_sessions(db)
     for statement in ORIGINS:
         db.execute(statement)

@@ -64,7 +64,8 @@ class SessionQuery(Struct, frozen=True, kw_only=True):
     agent: str = ""  #: The name of an agent, or an agent type.
     statuses: tuple[str, ...] = ()
     person: str = ""  #: The login of the requester; upper and lower case are the same.
-    search: str = ""  #: A part of the ID, the title or the branch, or `#` and a number.
+    #: A part of the ID, the title or the branch, or the number of an issue or a pull request.
+    search: str = ""
     #: `current` are those that have not ended or wait for a person, `waiting` wait for a person.
     scope: SessionScope = "all"
     sort: SessionSort = "-created"  #: With `-`: descending. `since`: when the status changed.
@@ -93,7 +94,7 @@ class SessionPlace(Struct, frozen=True, kw_only=True):
         return f"{self.place!r}:{self.id}"
 
     def is_after(self, cursor: str, sort: SessionSort) -> bool:
-        """Whether the session follows the page that ends at this cursor; True if that is empty."""
+        """Whether the session follows the page that ends at this cursor. True if that is empty."""
         value, last = _place(cursor)
         mine = (self.place, self.id)
         return value is None or (mine < (value, last) if sort[0] == "-" else mine > (value, last))
@@ -103,7 +104,7 @@ class SessionListTable(StoreTable):
     """Pages of sessions."""
 
     def page(self, query: SessionQuery, waiting: Collection[str] = ()) -> SessionPage:
-        """Return a page. `waiting`: each `STATUS REASON` in which a session waits for a person.
+        """Return a page of sessions. `waiting` has each `STATUS REASON` that waits for a person.
 
         Sessions with corrupt rows are logged and omitted.
         """
@@ -113,7 +114,10 @@ class SessionListTable(StoreTable):
         return SessionPage(self.read([one.id for one in listed]), cursor)
 
     def places(self, query: SessionQuery, waiting: Collection[str] = ()) -> list[SessionPlace]:
-        """Return the positions of a page's sessions, which are not loaded; negative limit: all."""
+        """Return the positions of a page's sessions without loading these.
+
+        A negative limit reads all.
+        """
         after, last = _place(query.cursor)
         values = {**_values(query, waiting), "after": after, "last": last}
         return [
@@ -124,7 +128,10 @@ class SessionListTable(StoreTable):
         ]
 
     def read(self, ids: Sequence[str]) -> list[Session]:
-        """Return these sessions in this order, without those unknown or with corrupt rows."""
+        """Return these sessions in this order.
+
+        Leaves out unknown ones and those with corrupt rows.
+        """
         places = {name: place for place, name in enumerate(ids)}
         with self._db.read() as connection:
             rows = connection.execute(LISTED, (encoded(ids),)).fetchall()
@@ -132,7 +139,10 @@ class SessionListTable(StoreTable):
             return list(skip_corrupt(session_decoder(connection, rows), rows))
 
     def requesters(self, most: int, projects: Collection[str] | None = None) -> list[str]:
-        """Return the first people, by name, who requested sessions of projects (None: all)."""
+        """Return the first `most` people, by name, who requested sessions of these projects.
+
+        `projects` is None for all projects.
+        """
         among = None if projects is None else encoded(projects)
         return [row["requester"] for row in self._all(REQUESTERS, (among, most))]
 

@@ -108,8 +108,8 @@ class SessionsTable(StoreTable):
     def create(self, new: NewSession, command: str = "") -> bool:
         """Create a session that is due at once, and close the start command with key `command`.
 
-        Returns False, with nothing written, if its id or branch already has a session. An empty
-        `command` closes none.
+        Returns False, with nothing written, if its id or branch already has a session. If `command`
+        is empty, no command is closed.
         """
         values = {
             **columns(new),
@@ -145,7 +145,7 @@ class SessionsTable(StoreTable):
             return list(skip_corrupt(session_decoder(connection, rows), rows))
 
     def live(self) -> list[LiveSession]:
-        """Return the live sessions, which observers look at, oldest first.
+        """Return the live sessions, which observers read, oldest first.
 
         Only sessions that changed since the last call are read from the database.
         """
@@ -170,18 +170,18 @@ class SessionsTable(StoreTable):
         return [row["id"] for row in self._all(LIVE_IDS)]
 
     def of_subject(self, repository: str, subject: str) -> str | None:
-        """Return the id of the session that a subject (see `RefreshRequest`) concerns; None: none.
+        """Return the id of the session that a subject (see `RefreshRequest`) concerns, or None.
 
-        The session works on this issue or branch, the pull request belongs to it, or its pull
-        request or workspace is at this commit. Of several on one issue, it is the newest one that
-        has not ended, or else the newest.
+        That is the session that works on this issue or branch, has this pull request, or whose pull
+        request or workspace is at this commit. Of several sessions of one issue, it is the newest
+        one that has not ended, or else the newest.
         """
         kind, _, name = subject.partition(":")
         row = self._first(BY_SUBJECT[kind], (repository, name)) if kind in BY_SUBJECT else None
         return None if row is None else str(row["id"])
 
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return session ids by pair of repository and subject; pairs without one are missing.
+        """Return session ids by pair of repository and subject, without pairs that have none.
 
         Besides the subjects of `of_subject`, `number:12` is an issue or a pull request, and
         `session:widgets-12b` a session by its id.
@@ -196,7 +196,7 @@ class SessionsTable(StoreTable):
         }
 
     def of_issue(self, repository: str, number: int) -> list[str]:
-        """The ids of an issue's sessions, in the order in which `of_subject` prefers them."""
+        """Return the ids of an issue's sessions, in the order of preference of `of_subject`."""
         return [row["id"] for row in self._all(BY_ISSUE, (repository, number))]
 
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
@@ -204,7 +204,7 @@ class SessionsTable(StoreTable):
         return [row["number"] for row in self._all(BLOCKED_BY, (repository, f"#{number}"))]
 
     def branches_onto(self, repository: str, base: str) -> list[str]:
-        """Return the branches of sessions with an open pull request onto the branch `base`."""
+        """Return the branches of sessions with an open pull request into the branch `base`."""
         return [row["branch"] for row in self._all(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:
@@ -217,7 +217,7 @@ class SessionsTable(StoreTable):
         return [row["id"] for row in self._all(DUE, (now.timestamp(), limit))]
 
     def postpone(self, sessions: Iterable[str], due: datetime) -> None:
-        """Make these sessions due at `due`; a change of their facts makes them due earlier."""
+        """Make these sessions due at `due`, or earlier if their facts change."""
         values = [(due.timestamp(), session) for session in sessions]
         self._db.write(lambda connection: connection.executemany(_POSTPONE, values))
 
@@ -228,11 +228,11 @@ class SessionsTable(StoreTable):
         self._db.announce([session])
 
     def owners(self) -> list[ResourceOwner]:
-        """Return all sessions, ended ones too, as owners of folders and programs, sorted by id."""
+        """Return all sessions, ended or not, as owners of folders and programs, sorted by id."""
         return list(map(_owner, self._all(OWNERS)))
 
     def owner(self, id: str) -> ResourceOwner | None:
-        """Return one session, ended or not, as `owners` does; None if it is unknown."""
+        """Return one session in the form of `owners`, ended or not; None if it is unknown."""
         row = self._first(OWNER, (id,))
         return None if row is None else _owner(row)
 
@@ -246,7 +246,7 @@ class MetadataTable(StoreTable):
             return _metadata(connection, [session]).get(session, {})
 
     def set(self, session: str, values: Mapping[str, str], by: str) -> None:
-        """Set keys of a session; an empty value removes its key. `by` is who did, for history.
+        """Set keys of a session; an empty value removes its key. `by` is the author, for history.
 
         Raises `StoreFailure` if there is no such session.
         """
@@ -269,7 +269,7 @@ class MetadataTable(StoreTable):
 
 
 class Related:
-    """The commands and usage of several sessions, read from their tables at once."""
+    """The commands and the usage of several sessions, all read at once."""
 
     def __init__(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         among = (encoded(ids),)
@@ -289,7 +289,7 @@ class Related:
 def session_decoder(
     connection: sqlite3.Connection, rows: Sequence[Row]
 ) -> Callable[[Row], Session]:
-    """Return a function that builds the `Session` of one of `rows`, with its related rows."""
+    """Return a function that builds the `Session` of any of `rows`, with its related rows."""
     ids = [row["id"] for row in rows]
     related, metadata = Related(connection, ids), _metadata(connection, ids)
     return lambda row: _session(row, metadata=metadata.get(row["id"], {}), **related.fields(row))

@@ -1,4 +1,7 @@
-"""Signed-in browsers, and people's tokens for programs: only hashes of what they send are kept."""
+"""Signed-in browsers, and people's tokens for programs.
+
+Only hashes of cookies and tokens are stored.
+"""
 
 import sqlite3
 from datetime import datetime
@@ -38,7 +41,7 @@ _REVOKE_OLD = "DELETE FROM personal_tokens WHERE expires < ?"
 
 
 class SignedIn(Struct, frozen=True, kw_only=True):
-    """A cookie of a signed-in browser, which gets another one from time to time."""
+    """A cookie of a signed-in browser. The browser gets a new one from time to time."""
 
     first: str  #: The hash of its first cookie, by which they belong together.
     login: str  #: Empty: it signed in with the page's token.
@@ -51,7 +54,7 @@ class SignedIn(Struct, frozen=True, kw_only=True):
 
 
 class TokenScope(StrEnum):
-    """What a personal token is for, at most; each scope includes those before it."""
+    """The most that a personal token may do. Each scope includes those before it."""
 
     READ = "read"
     MESSAGE = "message"
@@ -92,12 +95,12 @@ class SignInsTable(StoreTable):
     """Signed-in browsers, by the hash of their cookie."""
 
     def get(self, hash: str) -> SignedIn | None:
-        """Return the sign-in of a cookie; None if there is none, or it was ended."""
+        """Return the sign-in of a cookie; None if there is none, or if it was ended."""
         row = self._first(ONE, (hash,))
         return None if row is None else _signed_in(row)
 
     def add(self, hash: str, login: str, user: int, now: datetime, renews: datetime) -> None:
-        """Add a sign-in, whose next cookie is due at `renews`."""
+        """Add a sign-in. Its next cookie is due at `renews`."""
         times = {"now": now.timestamp(), "renews": renews.timestamp()}
         self._execute(_ADD, {"hash": hash, "login": login, "user": user, **times})
 
@@ -106,7 +109,7 @@ class SignInsTable(StoreTable):
         self._execute(_SEEN, {"hash": hash, "now": now.timestamp()})
 
     def take(self, hash: str, now: datetime, ends: datetime) -> None:
-        """Note the first request with a cookie; the cookies before it end at `ends`."""
+        """Note the first request with a cookie. The browser's earlier cookies end at `ends`."""
         values = {"hash": hash, "now": now.timestamp(), "ends": ends.timestamp()}
 
         def work(connection: sqlite3.Connection) -> None:
@@ -116,7 +119,7 @@ class SignInsTable(StoreTable):
         self._db.write(work)
 
     def renew(self, hash: str, next_hash: str, now: datetime, renews: datetime) -> bool:
-        """Add the next cookie of a browser; False if another request did, or none is due."""
+        """Add a browser's next cookie, itself to be renewed at `renews`. False: none is due."""
         times = {"now": now.timestamp(), "renews": renews.timestamp()}
         values = {"hash": hash, "next": next_hash, **times}
 
@@ -136,7 +139,7 @@ class SignInsTable(StoreTable):
         self._execute(_END_ALL, (login,))
 
     def delete_old(self, created: datetime, seen: datetime) -> None:
-        """Delete those that began before `created`, or sent no request since `seen`."""
+        """Delete sign-ins that began before `created`, or were not used since `seen`."""
         self._execute(_END_OLD, (created.timestamp(), seen.timestamp()))
 
 
@@ -149,7 +152,7 @@ class PersonalTokensTable(StoreTable):
         return None if row is None else _token(row)
 
     def of(self, login: str) -> list[PersonalToken]:
-        """Return the tokens of a person; an empty login: of all people."""
+        """Return the tokens of a person, or of all people if `login` is empty."""
         return list(map(_token, self._all(OF, (login,)) if login else self._all(ALL)))
 
     def add(self, token: NewToken) -> PersonalToken:
@@ -166,5 +169,5 @@ class PersonalTokensTable(StoreTable):
         self._execute(_USE, (now.timestamp(), id))
 
     def revoke(self, id: int, login: str = "") -> bool:
-        """Delete a token, if it is this person's; an empty login: anybody's."""
+        """Delete a token if it is this person's, or anybody's if `login` is empty."""
         return self._execute(_REVOKE, (id, login, login)) == 1

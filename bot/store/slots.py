@@ -1,4 +1,4 @@
-"""Stores which sessions may run their agent (have a slot) or wait for that, and their agents."""
+"""Stores which sessions have a slot, in which they run their agent, or wait for one; and agents."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -109,10 +109,10 @@ class SlotsTable(StoreTable):
     """The record of slot holders, and the queue of sessions that wait for a slot."""
 
     def assign(self, caps: Caps, free_mb: int | None = None) -> list[str]:
-        """Assign free slots within `caps` to waiting sessions, and write why each other one waits.
+        """Assign free slots within `caps` to waiting sessions, and write why the others wait.
 
-        `free_mb` is the free memory of the machine in megabytes, None if it is unknown. Returns
-        the ids of the sessions for which something changed; they are woken.
+        `free_mb` is the free memory of the machine in megabytes, None if it is unknown. Returns the
+        ids of the sessions for which something changed; they are woken.
         """
         now = self._db.clock()
         with self._db.read() as connection:
@@ -135,14 +135,14 @@ class SlotsTable(StoreTable):
         return self._change(work)
 
     def prioritize(self, session: str, priority: int) -> None:
-        """Set by how many steps a session moves up the queue for slots; negative: down."""
+        """Set by how many steps a session moves up the queue for slots, or down if negative."""
         row = self._first(PRIORITY, (session,))
         if row is not None and row["priority"] != priority:
             self._execute(_PRIORITIZE, (priority, session))
             self._db.announce([session])
 
     def handover_blocker(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
-        """Return why a session with a slot cannot be handed over to an agent now; empty: it can."""
+        """Return why a session with a slot cannot be handed over to an agent now, or ""."""
         holding = list(map(_contender, self._all(HOLDING)))
         others = [one for one in holding if one.session != session]
         taking = [
@@ -166,13 +166,13 @@ class SlotsTable(StoreTable):
 
 
 class AgentsTable(StoreTable):
-    """Named agents, derived from the sessions that they are assigned to."""
+    """Named agents, derived from the sessions that are assigned to them."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
         """Assign a session to another agent from a run on.
 
-        In statistics the former agent keeps the usage of earlier runs, and also the outcome of the
-        session's end if the session was restored since.
+        In statistics, the former agent keeps the usage of the earlier runs. If the session had
+        ended and was restored, it also keeps that outcome.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -191,7 +191,7 @@ class AgentsTable(StoreTable):
         return {row["agent_name"]: row["sessions"] for row in self._all(OPEN_SESSIONS)}
 
     def open_in(self, project: str) -> dict[str, int]:
-        """Return a project's number of open sessions by agent name; empty name: no agent."""
+        """Return a project's number of open sessions by agent name; an empty name is no agent."""
         rows = self._all(OPEN_IN_PROJECT, (project,))
         return {row["agent_name"]: row["sessions"] for row in rows}
 
@@ -210,7 +210,10 @@ class AgentsTable(StoreTable):
         return [row["path"] for row in self._all(PATHS, (session,))]
 
     def merged(self, project: str) -> list[tuple[str, str]]:
-        """Return (agent that committed last, session ID) of each merged session of a project."""
+        """Return each merged session of a project with the agent that committed last.
+
+        The pairs are (agent, session ID).
+        """
         earlier = _by_session(self._all(HANDOVERS))
         rows = [row for row in self._all(RECORDS) if row["project"] == project]
         return [
@@ -223,9 +226,9 @@ class AgentsTable(StoreTable):
     def records(
         self, configured: Iterable[str] = (), repositories: Collection[str] | None = None
     ) -> list[AgentRecord]:
-        """The records of the configured agents and of all that ever had a session, by name.
+        """Return the records of agents that are configured or ever had a session, by name.
 
-        Only sessions of these repositories count; None: all.
+        Counts only sessions in `repositories`, or all if it is None.
         """
         shares, costs = self._parts(repositories), self._costs(repositories)
         names = sorted({*shares, *costs, *configured})
@@ -234,14 +237,17 @@ class AgentsTable(StoreTable):
     def history(
         self, agent: str, repositories: Collection[str] | None = None
     ) -> tuple[AgentRecord, list[AgentEnd]]:
-        """The record of an agent, known or not, and the ends of its sessions in their order."""
+        """Return an agent's record and the ends of its sessions in their order.
+
+        The agent may be unknown; its record is then empty.
+        """
         shares = self._parts(repositories)[agent]
         ends = [AgentEnd(one.ended, one.outcome) for one in shares if one.ended and one.outcome]
         record = _record(agent, shares, self._costs(repositories).get(agent))
         return record, sorted(ends, key=lambda end: end.at)
 
     def _parts(self, repositories: Collection[str] | None) -> defaultdict[str, list["_Share"]]:
-        """Each agent's part in each of its sessions."""
+        """Return each agent's part in each of its sessions."""
         earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
         shares = defaultdict[str, list[_Share]](list)
         for row in self._all(RECORDS):
@@ -262,14 +268,14 @@ class AgentsTable(StoreTable):
 
 
 def free_slot(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Inside a transaction: close the record of the slot that a session gave back."""
+    """Close the record of the slot that a session gave back, inside a transaction."""
     connection.execute(_FREE, (now.timestamp(), session))
 
 
 def _changes(
     connection: sqlite3.Connection, caps: Caps, free_mb: int | None, now: datetime
 ) -> tuple[list[Contender], dict[str, str]]:
-    """Return the sessions that get a slot, and by session id each reason to wait that changed."""
+    """Return the sessions that get a slot, and the changed reasons why others wait, by session."""
     rows = {row["session"]: row for row in connection.execute(WAITING)}
     if not rows:
         return [], {}
@@ -281,7 +287,7 @@ def _changes(
 
 
 def _medians(rows: Iterable[Row]) -> dict[str, float]:
-    """Return by agent type the median of the seconds for which it held a slot."""
+    """Return the median number of seconds for which a slot was held, by agent type."""
     return {
         kind: median(row["seconds"] for row in held)
         for kind, held in groupby(rows, key=lambda row: str(row["agent_type"]))
@@ -304,7 +310,7 @@ def _by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[str, _Share]:
-    """Return each agent's part in a session; `earlier` are its handovers to other agents."""
+    """Return each agent's part in a session. `earlier` are the session's handovers."""
     shares = {one["agent"]: _Share(one["outcome"] or HANDED_OVER) for one in earlier}
     present = earner = str(row["agent"])
     if row["outcome"] == Status.MERGED:  # The agent that committed last is credited with it.

@@ -26,14 +26,14 @@ USAGE = f"""SELECT repository, agent, {_SUMS} FROM (
 
 
 class Backlog(Struct, frozen=True):
-    """The number of waiting rows, and since when the oldest waits."""
+    """The number of waiting rows, and the time since which the oldest one waits."""
 
     rows: int
     since: datetime | None  #: None if there are no rows.
 
 
 class AgentUsage(Struct, frozen=True):
-    """The usage of an agent in a repository over all time, deleted sessions included."""
+    """The usage of an agent in a repository over all time, including that of deleted sessions."""
 
     repository: str
     agent: str

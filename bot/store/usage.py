@@ -1,8 +1,8 @@
 """The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
-A run is counted twice: by its program, in its own files, and by the model proxy as responses pass.
-Both counts start at zero and grow, and either may miss something. The count with more tokens is
-used, or the later one if they are equal; counts are never added to each other.
+A run's usage is counted twice: by its program, in its own files, and by the model proxy as
+responses pass. Both counts start at zero and grow, and either may miss something. The count with
+more tokens is used, or the later one if they are equal; the two are never added.
 """
 
 import sqlite3
@@ -124,7 +124,7 @@ _NO_SPENDING = Spending()
 
 
 class UsageFilter(Struct, frozen=True, kw_only=True):
-    """Selects the usage to read, deleted sessions included. An empty field selects all."""
+    """Selects the usage to read, including that of deleted sessions. An empty field selects all."""
 
     repository: str = ""  #: `owner/name`
     agent: str = ""
@@ -189,7 +189,7 @@ class UsageTable(StoreTable):
     def totals(
         self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
     ) -> list[UsageTotal]:
-        """Sum up usage by one of `USAGE_GROUPS`. `session`: only of this one; empty: of all."""
+        """Sum up usage by one of `USAGE_GROUPS`. `session`: only of this one; empty for all."""
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
@@ -224,8 +224,8 @@ class UsageTable(StoreTable):
     ) -> None:
         """Add the usage of one response to the proxy's count of a run, and wake the session.
 
-        `used` is that response's usage. `priced` returns the run's whole usage with its cost, which
-        it computes from the tokens by model.
+        `used` is the usage of the response. `priced` returns the run's whole usage with its cost,
+        computed from the tokens by model.
         """
         values = {**columns(used), "session": session, "run": run, "model": model}
 
@@ -249,7 +249,7 @@ def _values(among: UsageFilter, session: str = "") -> dict[str, object]:
 
 
 def keep_in_ledger(connection: sqlite3.Connection, session: str) -> None:
-    """Inside the transaction that deletes a session: copy its usage by agent and day."""
+    """Copy a session's usage by agent and day, inside the transaction that deletes the session."""
     connection.execute(_TO_LEDGER, (session,))
 
 
@@ -263,7 +263,7 @@ def add_agent_usage(
 ) -> None:
     """Add the usage between the observations `before` and `agent`, inside their transaction.
 
-    A turn's active seconds count on the day of its end. They are added in the transaction that
+    The active seconds of a turn count on the day of its end. They are added in the transaction that
     records this end, so they count once.
     """
     active_seconds = _ended_turn_seconds(before, agent, now)
@@ -280,10 +280,10 @@ def add_run_usage(
     now: datetime,
     active_seconds: float = 0.0,
 ) -> None:
-    """Inside a transaction: raise a run's counted usage to `usage`, and add active seconds.
+    """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
 
-    `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease, because
-    some tokens are reported before their price is known.
+    `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease, because some
+    tokens are reported before their price is known.
     """
     more = _excess(usage, connection.execute(COUNTED, (session, run)).fetchone())
     if not active_seconds and not any(more.values()):
@@ -328,7 +328,10 @@ def _add_steps(
 
 
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:
-    """Return by how much a run's usage exceeds the counted usage, by kind; all 0: fewer tokens."""
+    """Return by how much a run's usage exceeds the counted usage, by kind.
+
+    All are 0 if it has fewer tokens.
+    """
     if usage.tokens < counted["tokens"]:
         return dict.fromkeys(_KINDS, 0)
     priced = counted["tokens"] - counted["unpriced"]
@@ -338,7 +341,7 @@ def _excess(usage: Usage, counted: Row) -> dict[str, float]:
 
 
 def _ended_turn_seconds(before: Agent, agent: Agent, now: datetime) -> float:
-    """Return the seconds of a turn that ended after `before` was observed; 0 if none did."""
+    """Return the seconds of a turn that has ended since `before` was observed; 0 if none has."""
     if before.activity is not Activity.ACTIVE or before.since is None or before.run != agent.run:
         return 0.0
     if agent.activity is Activity.ACTIVE and agent.since == before.since:
@@ -357,7 +360,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
 
 
 def spent_beside(connection: sqlite3.Connection, ids: str) -> dict[str, Spending]:
-    """Return what the other sessions of each session's issue used; `ids` is a list as JSON."""
+    """Return what the other sessions of each session's issue used. `ids` is a JSON list."""
     rows = connection.execute(BESIDE_SESSIONS, (ids,))
     return {row["session"]: _spending(row) for row in rows}
 

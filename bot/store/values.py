@@ -47,7 +47,7 @@ class FailedDelivery(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryOutcome(StrEnum):
-    """Whether `deliveries.add` stored a delivery or knew it already."""
+    """Whether `deliveries.add` stored a delivery or had it already."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -66,7 +66,7 @@ class RefreshRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The repository and the subject, as the log names the request."""
+        """The repository and the subject, in the form in which the log names the request."""
         return f"{self.repository} {self.subject}"
 
 
@@ -79,7 +79,7 @@ class DueRefresh(RefreshRequest, frozen=True, kw_only=True):
 
 
 class NewCommand(Command, frozen=True, kw_only=True):
-    """A command of a person before it is authorized and belongs to a session."""
+    """A person's command before it is authorized and assigned to a session."""
 
     repository: str
     number: int  #: The issue or pull request that it concerns; 0: neither.
@@ -106,7 +106,7 @@ class StoredSize(Struct, frozen=True, kw_only=True):
 
 
 class ResourceOwner(Struct, frozen=True, kw_only=True):
-    """A session as the owner of folders, refs and programs."""
+    """A session, with what is needed to manage its folders, refs and programs."""
 
     id: str
     project: str
@@ -123,7 +123,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, holds no slot and has no due action."""
+        """Whether the session has ended, holds no slot and has no due action."""
         return self.ended is not None and not self.live
 
 
@@ -214,7 +214,7 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def first_pass_rate(self) -> float | None:
-        """The share of merged sessions without repairs or review rounds; None without any merge."""
+        """The share of merged sessions without repairs or review rounds; None without merges."""
         merged = self.outcomes.get(Status.MERGED, 0)
         return self.first_pass / merged if merged else None
 
@@ -237,7 +237,7 @@ class LiveSession(Struct, frozen=True, kw_only=True):
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """New facts of one session; None for those that were not observed."""
+    """New facts of one session. A field is None if it was not observed."""
 
     session: str
     run: int | None = None  #: The run that `agent` and `work` belong to; None for the current one.
@@ -252,7 +252,7 @@ class Observation(Struct, frozen=True, kw_only=True):
 
 
 class DecisionRecord(Struct, frozen=True, kw_only=True):
-    """A decision with its inputs. Its time is that of its row in the history."""
+    """A decision with its inputs. The row in the history has its time."""
 
     facts: Facts
     policy: Policy
@@ -269,7 +269,7 @@ class ReplayableDecision(Struct, frozen=True, kw_only=True):
 
 
 class SessionDecision(Struct, frozen=True, kw_only=True):
-    """A decision as the session's row stores it, with its actions."""
+    """A decision in the form in which the session's row stores it, with its actions."""
 
     status: str
     reason: str
@@ -298,7 +298,7 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
-    """What recognizes the arrival of a sent message or answer."""
+    """How the arrival of a sent message or answer is recognised."""
 
     sent: Sent
     order: str = ""  #: Part of its attempts' keys; changes when a failed message is retried.
@@ -332,12 +332,12 @@ class DueAction(Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        """The session or the repository, as the log names it."""
+        """The session or the repository, as it is named in the log."""
         return self.session or self.repository
 
     @property
     def queue(self) -> str:
-        """The name of the action's queue, whose actions are executed one after the other."""
+        """The name of the action's queue, in which one action is executed after the other."""
         return self.session or f"{self.repository} {self.seq}"
 
 

@@ -1,4 +1,4 @@
-"""The lock that keeps writes and checkpoints of several processes apart."""
+"""The lock that keeps the writes and checkpoints of several processes apart."""
 
 import fcntl
 import os
@@ -15,11 +15,12 @@ _POLL_SECONDS = 0.002
 class WriteLock:
     """Lets one connection at a time write to a database or checkpoint it.
 
-    SQLite's own lock covers a transaction and not the checkpoint after its commit. Before 3.51.3, a
+    SQLite's own lock covers a transaction but not the checkpoint after its commit. Before 3.51.3, a
     commit of one connection during a checkpoint of another can damage the database
-    (https://www.sqlite.org/wal.html#the_wal_reset_bug). Debian 12 has 3.40.1, and the command
-    line and a second bot write beside the bot. A lock works with every SQLite: the packages that
-    ship a fixed library have no error codes (pysqlite3) or another interface (apsw).
+    (https://www.sqlite.org/wal.html#the_wal_reset_bug). Debian 12 has 3.40.1, and the command line
+    and a second bot write at the same time as the bot. A lock of our own works with every SQLite;
+    the packages that ship a fixed library have no error codes (pysqlite3) or another interface
+    (apsw).
     """
 
     def __init__(self, database: Path, seconds: float) -> None:
@@ -37,7 +38,10 @@ class WriteLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock. Raises `StoreBusy` if another process holds it beyond the time limit."""
+        """Hold the lock in the block.
+
+        Raises `StoreBusy` if another process holds it for too long.
+        """
         self._acquire()
         try:
             yield
