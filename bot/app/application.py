@@ -60,7 +60,7 @@ class App:
         crash_point: AtCrashPoint = log_crash_point,
         new_database: bool = False,
     ) -> None:
-        """Create all objects, which `start` starts. Raises exceptions of `process.CANNOT_START`.
+        """Create all objects; `start` starts them. Raises the exceptions `process.CANNOT_START`.
 
         `new_database`: whether an empty database may be created in a folder that holds files of
         sessions.
@@ -141,15 +141,15 @@ class App:
         self._ends = False
 
     def start(self) -> None:
-        """Answer HTTP at once, and act as soon as this bot has the lease."""
+        """Answer HTTP at once; start to act as soon as this bot has the lease."""
         prepare_struct_types()
         self.server.start()
         self.wiring.leader_lease.start()
 
     def wait(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Block until the bot should end, has lost its lease or found its database damaged.
+        """Block until the bot should end, has lost its lease or has found its database damaged.
 
-        Also returns once `interrupted` returns True, which is called twice a second.
+        Also returns once `interrupted`, which is called twice a second, returns True.
         """
         while not self._ends and not self._stopping.wait(_SIGNAL_SECONDS):
             if interrupted():
@@ -163,7 +163,8 @@ class App:
         """Stop in order: take no new work, finish running work, release the lease.
 
         Returns False if some work, such as a hanging request or a large push, did not finish within
-        5 seconds. Its result is not recorded, so the next bot repeats it; the process should exit.
+        5 seconds. The process should then exit. The next bot repeats that work, because its result
+        is not recorded.
         """
         wiring = self.wiring
         self._stopping.set()
@@ -269,7 +270,10 @@ class App:
             self._github.wake()
 
     def _read_github(self) -> None:
-        """Read what is due from GitHub, in one thread so that no older response is stored last."""
+        """Read from GitHub what is due.
+
+        One thread only, so that an older response is never stored last.
+        """
         wiring = self.wiring
         # A command may follow right after the label, and is about the head that was current before
         # the pull request is read again.

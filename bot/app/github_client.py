@@ -29,7 +29,7 @@ def github_client(settings: Settings, secrets: Secrets, clock: Clock = utc_now) 
 
 
 def github_sign_in(settings: Settings, secrets: Secrets) -> GitHubSignIn | None:
-    """Return the sign-in with GitHub; None if people do not sign in with it."""
+    """Return the client for sign-in with GitHub, or None if people do not sign in with it."""
     if not settings.sign_in.takes_people:
         return None
     github = settings.github

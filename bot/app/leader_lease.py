@@ -79,8 +79,9 @@ class LeaderLease:
     def _expired(self) -> datetime:
         """Return the expiry of another bot's lease if that lease has run out, else `EARLIEST`.
 
-        A lease has run out if this bot saw no renewal for the lease's whole duration. Expiry times
-        are not compared with the clock, because clocks of several bots may differ, and jump.
+        A lease has run out if it was not renewed for its whole duration, as far as this bot has
+        seen. Its expiry is not compared with the clock, because the clocks of two bots may differ
+        or jump.
         """
         leader = self.lease.holder()
         if leader is None or leader[0] == self._owner:
@@ -91,7 +92,7 @@ class LeaderLease:
         return leader[1] if monotonic() - self._held[1] >= self.seconds else EARLIEST
 
     def _apply(self, epoch: int | None, until: datetime) -> None:
-        """Begin to act, continue, stand by or stop; `epoch` None: another bot leads."""
+        """Begin to act, continue, stand by or stop. `epoch` is None while another bot leads."""
         if self._epoch is None and epoch is None:
             self._stand_by()
         elif self._epoch is None and epoch is not None:

@@ -47,12 +47,12 @@ def serve(
     *,
     new_database: bool = False,
 ) -> None:
-    """Run the bot until SIGTERM or SIGINT ends it, or it can no longer act.
+    """Run the bot until it is ended by SIGTERM or SIGINT, or can no longer act.
 
-    On SIGHUP, `load` reads the configuration again, and the bot continues with the new one in the
-    same process, while agents keep running. A refused configuration changes nothing. Without
-    `load`, or once the bot's terminal is closed, SIGHUP stops the bot. If running work does not
-    finish within 5 seconds, the process exits, also on SIGHUP.
+    On SIGHUP, `load` reads the configuration again, and the bot continues with it in the same
+    process, while agents keep running. A refused configuration changes nothing. SIGHUP stops the
+    bot if `load` is None or the bot's terminal was closed. The process exits if running work does
+    not finish within 5 seconds, also on SIGHUP.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
     `new_database`: whether an empty database may be created in a folder with files of sessions.
@@ -114,7 +114,7 @@ class _Signals:
         return self.end or self.reload
 
     def terminal_closed(self) -> bool:
-        """Whether the bot's terminal was closed, in which case SIGHUP asks for no reload."""
+        """Whether the bot's terminal was closed. SIGHUP then ends the bot instead of reloading."""
         return self._has_terminal and not _has_terminal()
 
 
@@ -145,7 +145,7 @@ def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False
 
 
 def _wait_to_lead(app: App) -> None:
-    """Wait up to 5 seconds for the lease, which another bot may have taken."""
+    """Wait up to 5 seconds until this bot has the lease, because another one may still hold it."""
     until = time.monotonic() + _LEAD_SECONDS
     while app.wiring.leader_lease.standby_reason and time.monotonic() < until:
         time.sleep(_LEAD_SECONDS / 100)
@@ -166,7 +166,7 @@ def _stop(app: App, *, reloads: bool = False) -> None:
 def _load_again(
     load: Callable[[], tuple[Settings, Secrets]], settings: Settings, secrets: Secrets
 ) -> tuple[Settings, Secrets] | ReloadResult:
-    """Return the new configuration, or the result if it is refused or has not changed."""
+    """Return the new configuration, or a result that says it is refused or unchanged."""
     try:
         wanted = load()
     except NotReloaded as refusal:

@@ -12,11 +12,11 @@ from config.settings import Settings
 
 
 class NotReloaded(Exception):
-    """The new configuration is refused and the old one kept; the message says why."""
+    """The new configuration was refused and the old one kept; the message says why."""
 
 
 class ReloadResult(Struct, frozen=True):
-    """The result of the last reload, which `mergewright reload` prints."""
+    """The result of the last reload; `mergewright reload` prints it."""
 
     at: datetime
     changed: tuple[str, ...] = ()  #: Keys of the changed settings, such as `policy.mode`.

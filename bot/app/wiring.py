@@ -79,7 +79,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
 
 
 class Wiring:
-    """The objects of one bot. None of them does anything until it is called."""
+    """The objects of one bot. Creating them starts nothing; each works only when it is called."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class Wiring:
         return [project.repository for project in self.projects.values()]
 
     def _on_projects(self) -> None:
-        """Apply a change of the projects, which follow the App's installations."""
+        """Apply a change of the list of projects, which changes with the App's installations."""
         self.policies.apply_all()
         self.caps = self.assignment.caps = caps(self.settings)
         self.inbox.use(self._repositories, self.issue_observer.triggers)
@@ -333,7 +333,7 @@ class Wiring:
 
 
 def _why_not_new(paths: Paths) -> str:
-    """Return why an empty database may not be created; empty if there are no files of sessions."""
+    """Return why an empty database may not be created; empty if no files of sessions exist."""
     if not (remains := paths.remains()):
         return ""
     return (

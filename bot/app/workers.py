@@ -20,7 +20,7 @@ _LOOK_SECONDS = 1.0
 
 
 class Worker:
-    """A thread that runs its work when woken, and once more if it was woken during the run."""
+    """A thread that runs its work when woken, and once more if woken during the run."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
@@ -36,7 +36,7 @@ class Worker:
         self._thread.start()
 
     def wake(self) -> None:
-        """Make the work run soon. Several calls before the work begins have the effect of one."""
+        """Make the work run soon. Several calls before it begins cause one run."""
         self._asked.set()
 
     def close(self, seconds: float) -> bool:
@@ -75,8 +75,8 @@ class Job(Struct, frozen=True):
 class _SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # It has no types.
     """Runs every job at once when the machine's clock has jumped, or the machine was suspended.
 
-    APScheduler schedules by the time of day: a clock set back by an hour would stop it for an
-    hour; with a clock set ahead by years, it would list all missed runs.
+    APScheduler schedules by the time of day. Without this, a clock set back by an hour would stop
+    it for an hour, and after a clock set ahead by years it would list all missed runs.
     """
 
     def __init__(self, **options: object) -> None:
@@ -117,6 +117,6 @@ class Ticker:
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop; returns once the running jobs have finished."""
+        """Stop, and wait until the running jobs have finished."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)

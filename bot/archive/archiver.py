@@ -1,10 +1,10 @@
 """Archives the files that agents write, without secrets, so that a lost home can be restored.
 
-ARCHIVE/SESSION/PATH       a copy of the file PATH of a session, extended as the file grows
-ARCHIVE/SESSION/PATH.1     the copy before the file was truncated or replaced; the next is `.2`
+ARCHIVE/SESSION/PATH       a copy of the session's file PATH, extended as the file grows
+ARCHIVE/SESSION/PATH.1     an earlier copy, kept when the file was truncated or replaced; then `.2`
 ARCHIVE/SESSION/PATH.gz    a copy compressed after the session ended; decompressed if more comes
 
-A database changes in place instead of growing, so the archive has a copy of its last state.
+A database changes in place instead of growing, so only its last state is archived.
 """
 
 import gzip
@@ -69,7 +69,7 @@ class Archive:
     def keep(self, session: LiveSession | Session) -> None:
         """Copy what was appended to a session's files since the last call.
 
-        Raises the first `OSError`, after all other files were tried.
+        If files fail, the others are still copied; then the first `OSError` is raised.
         """
         failures = []
         for run in range(1, session.run + 1):
@@ -106,7 +106,7 @@ class Archive:
         return sorted(folder.name for folder in self._root.iterdir() if folder.is_dir())
 
     def size(self, session: str) -> int:
-        """Return about how many bytes a session's archive takes on disk."""
+        """Return about how many bytes of disk space a session's archive takes."""
         return sum(copy.lstat().st_blocks * 512 for copy in _files(self._root / session))
 
     def remove(self, session: str) -> None:
@@ -116,7 +116,7 @@ class Archive:
             shutil.rmtree(self._root / session)
 
     def put_back(self, session: str) -> None:
-        """Restore the files that are missing in a session's home, from its archive."""
+        """Restore the files that are missing from a session's home, from its archive."""
         with self._lock:
             archived = self._root / session
             copies = {
@@ -182,9 +182,9 @@ class Archive:
             out.write(self._masked(read, at, min(at + _STEP_BYTES, size), size))
 
     def _continues(self, read: _Read, copy: BinaryIO, begun: int) -> bool:
-        """Whether the file is still the one that was copied, and at least as long as the copy.
+        """Whether the file still begins with the bytes that were copied; its end may have grown.
 
-        `begun`: the copy's length in bytes.
+        `begun`: the copy's length in bytes. Compares the last `_TAIL_BYTES` of the copy.
         """
         start = max(0, begun - _TAIL_BYTES)
         copy.seek(start)
@@ -193,7 +193,8 @@ class Archive:
     def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
         """Return the bytes from `start` to `end` with secrets masked.
 
-        Secrets that extend beyond either end are found too. `size`: how many bytes the file has.
+        Masks also a secret that begins before `start` or ends after `end`. `size`: the file's
+        length in bytes.
         """
         longest = self._redact.longest
         before = max(0, start - longest)
@@ -202,9 +203,10 @@ class Archive:
 
 
 def _mask_values(database: sqlite3.Connection, masked: Callable[[bytes], bytes]) -> None:
-    """Mask secrets in each value of a database, because a long value is split up in its file.
+    """Mask secrets in each value of a database.
 
-    Free pages, which may contain secrets too, are removed from the file.
+    Values are masked one by one, because SQLite splits a long value up in its file. Free pages,
+    which may contain secrets too, are removed from the file.
     """
     database.create_function("masked", 1, masked, deterministic=True)
     for (table,) in database.execute(_TABLES).fetchall():
@@ -221,7 +223,10 @@ def _quoted(name: str) -> str:
 
 
 def lay_out(archived: Path, folder: Path) -> None:
-    """Copy the files of a session's archive into a folder, decompressed; keep existing files."""
+    """Copy the files of a session's archive into a folder, decompressed.
+
+    Existing files are kept.
+    """
     for copy in _files(archived):
         target = folder / _plain(copy).relative_to(archived)
         if copy.suffix == ".new" or target.exists():
@@ -233,9 +238,9 @@ def lay_out(archived: Path, folder: Path) -> None:
 
 
 def _free(copy: Path) -> Path | None:
-    """Return a free name (`.1`, `.2`) for the copy of a file that was replaced since.
+    """Return an unused name (`.1`, `.2`) for the copy of a file that was replaced since.
 
-    None: there are `_MOST_COPIES` such copies already.
+    None if there are `_MOST_COPIES` such copies already.
     """
     names = (copy.with_name(f"{copy.name}.{number}") for number in range(1, _MOST_COPIES + 1))
     free = (name for name in names if not name.exists() and not _packed(name).exists())
@@ -256,7 +261,7 @@ def _plain(copy: Path) -> Path:
 
 
 def _unpack(plain: Path) -> None:
-    """Decompress the copy `plain` if only its `.gz` exists; remove the `.gz`.
+    """Decompress `PLAIN.gz` into `plain`, unless `plain` exists; then remove the `.gz`.
 
     If both exist, as after a crash, they have the same content.
     """

@@ -1,8 +1,8 @@
-"""Backs up what the bot remembers into one file while it runs, and restores it.
+"""Backs up the bot's database and archive into one file while the bot runs, and restores them.
 
-The file is a tar archive with the database and the archive of the agents' files. Mirrors and
-workspaces are made again from GitHub; commits that were not pushed yet are not in the file, nor is
-what each start makes again: run folders with their sandboxes, sockets, run tokens, the runtime.
+The file is a tar archive with the database and the archive of the agents' files. It does not
+contain mirrors and workspaces, which are made again from GitHub; commits that were not pushed yet;
+or what each start makes again: run folders with their sandboxes, sockets, run tokens, the runtime.
 """
 
 import os
@@ -18,14 +18,15 @@ from bot.system.locations import Paths
 
 
 class NotRestored(Exception):
-    """A backup cannot be restored; the message says why, and what to do."""
+    """A backup cannot be restored; the message says why and what to do."""
 
 
 def back_up(store: Store, paths: Paths, file: Path) -> None:
-    """Write a backup (mode 0600) and replace `file` when done. Raises `StoreFailure`, `OSError`.
+    """Write a backup (mode 0600), and replace `file` once it is complete.
 
-    The database is copied as it is at one moment, and the archive after that. The last seconds of a
-    running agent's files may be missing; while these files exist, a restored bot copies them again.
+    The database is copied as it is at one moment, and the archive after it. The last seconds of a
+    running agent's files may be missing; a restored bot copies them again if they still exist.
+    Raises `StoreFailure` and `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:
         copy, new = Path(folder) / paths.database.name, Path(folder) / "new"
@@ -42,7 +43,7 @@ def back_up(store: Store, paths: Paths, file: Path) -> None:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add a file, cut to its size at opening, because a running agent's transcript grows."""
+    """Add a file up to its size at opening: a running agent's transcript grows meanwhile."""
     if path.suffix == ".new" or not path.is_file():
         return
     with path.open("rb") as source:

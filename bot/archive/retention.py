@@ -60,7 +60,7 @@ _THINGS: Mapping[FolderKind, Thing] = {
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One piece of data: whether it is to be removed, and why."""
+    """A piece of data, with whether it is to be removed and why."""
 
     thing: Thing
     name: str
@@ -115,9 +115,9 @@ class Retention:
         return [replace(found.item, bytes=found.size()) for found in self._found(orphans=True)]
 
     def apply(self, *, orphans: bool = False) -> list[Item]:
-        """Remove expired data, and with `orphans` also data of no known session.
+        """Remove expired data, and with `orphans` also data of unknown sessions.
 
-        Returns what was to be removed; `goes` is false for an item that could not be removed.
+        Returns the items that were to be removed. If one could not be removed, its `goes` is false.
         Raises `Busy` if another process is cleaning up.
         """
         with self._alone():
@@ -164,7 +164,7 @@ class Retention:
     # -- by age ----------------------------------------------------------------------------------
 
     def _dated(self) -> Iterator[_Found]:
-        """Yield the expired rows of each `DatedKind`, which expire by their own age."""
+        """Yield the expired rows of each `DatedKind`; these rows expire by their own age."""
         for kind in DatedKind:
             short = kind in (DatedKind.DELIVERIES, DatedKind.ACTIONS, DatedKind.NOTIFICATIONS)
             days = self.days.transient_days if short else self.days.durable_days
@@ -186,7 +186,7 @@ class Retention:
     def _session(self, owner: ResourceOwner, kept: Container[str]) -> Iterator[_Found]:
         """Yield the rows of an expired session of which nothing is left outside the database.
 
-        `kept`: the ids of sessions with folders, an archive or preserved work.
+        `kept`: the ids of sessions that still have folders, an archive or preserved work.
         """
         verdict = self._expired(owner, self.days.durable_days)
         if not verdict[0] or owner.id in kept:
@@ -272,9 +272,9 @@ class Retention:
         return _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(folder))
 
     def _project_of(self, session: str) -> str:
-        """Return the project with a mirror whose name begins a session's id; empty: there is none.
+        """Return the project whose name begins a session's id and that has a mirror, or "".
 
-        If several do, the longest name.
+        If several do, returns the one with the longest name.
         """
         fitting = [
             name

@@ -30,12 +30,12 @@ class _Era(NamedTuple):
 class SteadyClock:
     """A clock that ignores jumps of the machine's clock: start time plus time passed since.
 
-    Waits, leases and the order of records depend on it. Times from the machine's clock, such as
-    those of files, are converted with `of_machine`. Thread-safe.
+    Waits, leases and the order of records depend on it. Times by the machine's clock, such as those
+    of files, are converted with `of_machine`. Thread-safe.
     """
 
     def __init__(self, machine: Clock | None = None) -> None:
-        """Start from the time of `machine`, the machine's clock; None: `utc_now`."""
+        """Start from the time of `machine`, the machine's clock, which is `utc_now` by default."""
         self._machine = machine or utc_now
         self._lock = Lock()
         self._start, self._monotonic = self._machine(), time.monotonic()
@@ -54,19 +54,22 @@ class SteadyClock:
 
     @property
     def ahead(self) -> timedelta:
-        """How far the machine's clock was ahead of this one at the last comparison."""
+        """How far the machine's clock was ahead of this clock at the last comparison."""
         return self._eras[-1].ahead
 
     def continue_from(self, recorded: datetime) -> None:
-        """Move the time forward to the last recorded time, if that lies ahead by less than a day.
+        """Move the time forward to the last recorded time, if that is ahead by less than a day.
 
-        It lies ahead if the machine's clock was set back while no bot ran.
+        A recorded time is ahead if the machine's clock was set back while no bot ran.
         """
         if recorded - self() < _MOST:
             self.not_before(recorded)
 
     def not_before(self, at: datetime) -> None:
-        """Move the time forward to `at` if it is earlier, as after the machine was suspended."""
+        """Move the time forward to `at`, unless it is later already.
+
+        Needed after the machine was suspended.
+        """
         with self._lock:
             behind = at - self()
             if timedelta() < behind:
@@ -75,9 +78,9 @@ class SteadyClock:
                 self._ends = []
 
     def look(self) -> timedelta:
-        """Compare with the machine's clock; return its jump since the last call.
+        """Compare with the machine's clock; return by how much it jumped since the last call.
 
-        0: it was below 5 seconds. To be called regularly.
+        A difference below 5 seconds is no jump: the result is 0. Call this regularly.
         """
         with self._lock:
             machine = self._machine()
@@ -94,9 +97,10 @@ class SteadyClock:
             return jumped
 
     def of_machine(self, at: datetime) -> datetime:
-        """Convert a time of the machine's clock, by the newest period without a jump that has it.
+        """Convert a time by the machine's clock to a time by this clock.
 
-        Returns it unchanged if no known period has it.
+        The newest period without a jump that contains the time determines the difference. A time in
+        no known period is returned unchanged.
         """
         with self._lock:
             eras = list(zip(self._eras, [*self._ends, self._last + _JUMP], strict=True))
@@ -112,5 +116,5 @@ def machine_time(clock: Clock) -> datetime:
 
 
 def from_machine(clock: Clock, at: datetime | None) -> datetime | None:
-    """Convert a time of the machine's clock to `clock`; None stays None."""
+    """Convert a time by the machine's clock to a time by `clock`. None stays None."""
     return clock.of_machine(at) if at and isinstance(clock, SteadyClock) else at

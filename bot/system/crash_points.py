@@ -1,6 +1,7 @@
 """Named points between recording an effect and completing it, for crash tests.
 
-The bot calls a function at each point, which logs it or, in a test, kills the process.
+The bot calls a function at each point. The function logs the point or, in a test, kills the
+process.
 """
 
 import logging

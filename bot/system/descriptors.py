@@ -1,7 +1,7 @@
 """Limits connections so that enough file descriptors remain for the bot's own work.
 
-Clients can open any number of connections. Without a limit they use up the descriptors that the bot
-needs to run git and tmux, to send requests to GitHub and to open files.
+Clients can open any number of connections. Without a limit, they would use up the descriptors that
+the bot needs to run git and tmux, to send requests to GitHub and to open files.
 """
 
 import resource
@@ -16,7 +16,7 @@ _MOST_CONNECTIONS = 2048
 
 
 def raise_limit() -> int:
-    """Raise this process's limit of open files to the hard limit, at most 65,536; return it."""
+    """Raise this process's limit of open files to the hard limit, at most to 65,536; return it."""
     limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if limit == resource.RLIM_INFINITY or limit >= wanted:
@@ -33,9 +33,9 @@ def limit_of_files() -> int:
 
 
 def connections() -> int:
-    """Return how many connections one server may hold; it may queue as many to be accepted.
+    """Return how many connections one server may hold. As many more may wait to be accepted.
 
-    There are two servers, of which the model proxy listens at two addresses. Each request to the
-    model proxy needs a second connection, to a model or to another host.
+    There are two servers, one of which, the model proxy, listens at two addresses. Each request to
+    the model proxy needs a second connection, to a model or to another host.
     """
     return max(16, min(_MOST_CONNECTIONS, (limit_of_files() - RESERVED) // 7))

@@ -55,9 +55,9 @@ class CannotListen(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with limits for the time and size of headers, the time of bodies, and connections.
+    """HTTP with limits: on time and size of headers, on the time of bodies, and on connections.
 
-    The application could not enforce them, because it gets a request only once its headers are
+    The application could not enforce these, because it gets a request only when its headers are
     complete. A new connection beyond the limit closes the one that has been idle for longest; if
     none is idle, the new one is closed.
     """
@@ -69,7 +69,7 @@ class _Protocol(HttpToolsProtocol):
     body_seconds: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first request; close a connection if there are too many."""
+        """Start the time limit of the first request. Close a connection if there are too many."""
         super().connection_made(transport)
         self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
@@ -158,12 +158,15 @@ class _ProxyProtocol(_Protocol):
     handler: ProxyHandler
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a request to a proxy or to this server."""
+        """Prepare for a request to a proxy or to this server."""
         super().connection_made(transport)
         self._head: bytearray | None = bytearray()  #: None: it is no request to a proxy.
 
     def data_received(self, data: bytes) -> None:
-        """Collect the head of a request to a proxy; until it ends, the connection is idle."""
+        """Collect the head of a request to a proxy.
+
+        Until its end, the connection counts as idle.
+        """
         if self._head is None:
             super().data_received(data)
             return
@@ -198,7 +201,7 @@ class _ProxyProtocol(_Protocol):
 
 
 def _is_to_proxy(head: bytes | bytearray) -> bool | None:
-    """Whether a request is one to a proxy; None: too few of its bytes have arrived."""
+    """Whether a request is one to a proxy; None while too few of its bytes have arrived to tell."""
     method, space, target = bytes(head[: 2 * _LONGEST_METHOD]).partition(b" ")
     if not space:
         return None if len(method) < _LONGEST_METHOD else False
@@ -209,7 +212,7 @@ def _is_to_proxy(head: bytes | bytearray) -> bool | None:
 
 
 class HttpServer:
-    """An HTTP server. It binds its addresses at construction, before anything else starts."""
+    """An HTTP server. It binds its addresses when it is created, before anything else starts."""
 
     def __init__(
         self,
@@ -224,9 +227,10 @@ class HttpServer:
         """Bind the address; port 0 picks a free one. Raises `CannotListen`.
 
         `app.state.streams` has the long-lived responses; its `close` ends them and all later ones.
-        `unix`: a UNIX socket to listen at too, in a folder of this user only; raises `OSError` if
-        it cannot be made. `proxy` serves the connections that begin with a request to a proxy.
-        `body_seconds` is the time limit for a client to send a body.
+        `unix`: the path of a UNIX socket on which to listen, too, in a folder of this user only;
+        raises `OSError` if it cannot be made. `proxy` serves the connections that begin with a
+        request to a proxy. `body_seconds` is the time limit within which a client has to send a
+        body.
         """
         self._streams = app.state.streams
         most = connections()
@@ -263,7 +267,10 @@ class HttpServer:
         )
 
     def start(self) -> None:
-        """Start, and wait until it serves. Raises `RuntimeError` if it ends or takes 30 seconds."""
+        """Start, and wait until the server answers.
+
+        Raises `RuntimeError` if it ends or takes 30 s.
+        """
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._thread.start()
         deadline = time.monotonic() + _START_SECONDS
@@ -273,7 +280,7 @@ class HttpServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Finish running requests, for 5 seconds, and release the addresses. Idempotent."""
+        """Finish running requests within 5 seconds, and release the addresses. Idempotent."""
         self._streams.close()
         self._server.should_exit = True
         if self._thread.is_alive():
@@ -299,7 +306,7 @@ def _listening(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def _listening_at(path: Path, backlog: int) -> socket.socket:
-    """Listen at a UNIX socket, which replaces that of an earlier process atomically."""
+    """Listen at a UNIX socket, which atomically replaces that of an earlier process."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.parent.chmod(0o700)
     new = path.with_name("new")

@@ -1,4 +1,4 @@
-"""Chooses the isolation of runs. Nothing here falls back to a weaker one than is configured."""
+"""Chooses the isolation of runs. It never falls back to a weaker one than is configured."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +25,9 @@ class NotIsolated(Exception):
 def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     """Return the isolation of runs of an agent type in a project: a name in `ISOLATIONS`.
 
-    If the project and the agent type name different ones, the stronger one is returned; if neither
-    names one, that of the installation; without it, the strongest that works on this machine.
-    Raises `NotIsolated` if the named one does not work, or if none is named and no sandbox works.
+    If the project and the agent type name different ones, it is the stronger one. If neither names
+    one, it is that of the installation, or else the strongest that works on this machine. Raises
+    `NotIsolated` if the named one does not work, or if none is named and no sandbox works.
     """
     known = settings.projects.get(project), settings.agent_types.get(agent_type)
     named = {one.isolation for one in known if one is not None} - {""}
@@ -52,7 +52,7 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
 
 
 def is_isolated(settings: Settings, project: str, agent_type: str) -> bool:
-    """Whether runs of an agent type in a project are isolated; True if none can be started."""
+    """Whether runs of an agent type in a project are isolated. True if none can be started."""
     try:
         return isolation_of(settings, project, agent_type) != _NONE
     except NotIsolated:
@@ -72,12 +72,12 @@ def container_of(settings: Settings) -> Container:
 
 
 def readable(settings: Settings) -> tuple[Path, ...]:
-    """Return the folders that isolated agents may read besides their own, as configured."""
+    """Return the configured folders that isolated agents may read besides their own."""
     return tuple(Path(path) for path in settings.sandbox.readable)
 
 
 def unisolated(settings: Settings) -> str:
-    """Return which agents run with all rights of the bot's user, as a sentence; empty: none."""
+    """Return which agents run with all rights of the bot's user, as a sentence; empty if none."""
     found = sorted({kind for kind, name in _chosen(settings) if name == _NONE})
     if not found:
         return ""
@@ -89,7 +89,7 @@ def unisolated(settings: Settings) -> str:
 
 
 def problems(settings: Settings) -> list[str]:
-    """Return the reasons why agents cannot be started, without duplicates; empty: all can."""
+    """Return the reasons why agents cannot be started, without duplicates."""
     found: dict[str, None] = {}
     for project in settings.projects or ("",):
         for kind in settings.agent_types:

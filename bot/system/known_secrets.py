@@ -1,4 +1,4 @@
-"""Finds known secrets in a text, also where they are escaped, even repeatedly, or in Base64."""
+"""Finds known secrets in a text, even if they are escaped (also repeatedly) or in Base64."""
 
 import html
 import re
@@ -55,7 +55,7 @@ _Mapped = tuple[str, list[int]]
 
 
 class KnownSecret:
-    """One secret, which is found in texts also where it is escaped."""
+    """One secret, which is found in texts even if it is escaped."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
@@ -65,7 +65,7 @@ class KnownSecret:
         self.longest = len(secret.encode()) * (_EXPANSION if self.anchor != secret else 1)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the begin and end of each occurrence of the secret in a text, escaped ones too."""
+        """Yield begin and end of each occurrence of the secret in a text, even if escaped."""
         yield from _occurrences(self.secret, text)
         if self.anchor in ("", self.secret):
             return
@@ -96,9 +96,10 @@ class KnownSecret:
 
 
 def known_secrets(secrets: Iterable[str], shortest: int, *, in_base64: bool) -> list[KnownSecret]:
-    """Return each secret (each line of a key) and, with `in_base64`, its Base64, longest first.
+    """Return the secrets to search for, longest first. Of a key, each line is a secret.
 
-    Secrets and lines of fewer than `shortest` characters are omitted.
+    With `in_base64`, the Base64 of each is added. Secrets and lines of fewer than `shortest`
+    characters are omitted.
     """
     plain = [form for secret in secrets for form in _lines(secret) if len(form) >= shortest]
     encoded = [form for one in plain for form in _in_base64(one.encode())] if in_base64 else []
@@ -112,7 +113,7 @@ def _lines(secret: str) -> list[str]:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """Yield the Base64 of a secret inside a longer text, at each of the three alignments."""
+    """Yield the parts of a longer text's Base64 that show this secret, for each alignment."""
     for encode in (b64encode, urlsafe_b64encode):
         for before in range(3):
             text = encode(b"\0" * before + secret).decode()

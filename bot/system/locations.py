@@ -1,4 +1,4 @@
-"""Locates files below the data directory, and a session's mirror, host, workspace and runs."""
+"""Locates files below the data directory, and the mirror, host, workspace and runs of a session."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Paths(Struct, frozen=True):
         return self.data / DATABASE
 
     def remains(self) -> str:
-        """Return a file that shows that a database was in use here; empty if there is none."""
+        """Return a file that shows that there was a database here; empty if there is none."""
         wal = self.database.with_name(f"{self.database.name}-wal")
         if wal.exists() and wal.stat().st_size:
             return wal.name
@@ -50,7 +50,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def runtime(self) -> Path:
-        """The runtime's own data; its path is short because it contains sockets."""
+        """The folder for the runtime's own data. Its path is short because it contains sockets."""
         return self.data / "runtime"
 
     @property
@@ -65,12 +65,12 @@ class Paths(Struct, frozen=True):
 
     @property
     def proxy_socket(self) -> Path:
-        """The proxy's UNIX socket; its folder is visible to isolated runs."""
+        """The proxy's UNIX socket. Its folder is visible to isolated runs."""
         return self.data / "proxy" / "proxy.sock"
 
     @property
     def sandboxes(self) -> Path:
-        """The folder of the sandboxes that people start, each deleted when it ends."""
+        """The folder of the sandboxes that people start. Each is deleted when it ends."""
         return self.data / "sandboxes"
 
     @property
@@ -84,7 +84,7 @@ class Paths(Struct, frozen=True):
 
     @property
     def host(self) -> Path:
-        """The folder in which the local host has its folders, such as `sessions`."""
+        """The folder of the local host, which contains folders such as `sessions`."""
         return self.data
 
     @property
@@ -97,7 +97,10 @@ class Paths(Struct, frozen=True):
         return self.data / "run-tokens" / run_name(session, run)
 
     def step_token(self, session: str) -> Path:
-        """The token of a project's own commands in a workspace, which is good for no model."""
+        """Return the file with the token of a project's own commands.
+
+        It gives access to no model.
+        """
         return self.data / "run-tokens" / f"{session}_steps"
 
 
@@ -118,7 +121,7 @@ class _Named(Protocol):
 
 @dataclass(eq=False)
 class Locations:
-    """Finds mirrors by project, and workspaces and runs by session."""
+    """Finds mirrors by project, and hosts, workspaces and runs by session."""
 
     paths: Paths
     projects: Mapping[str, ProjectSettings]
@@ -135,7 +138,10 @@ class Locations:
         self._mirrors: dict[str, Mirror] = {}
 
     def mirror(self, project: str) -> Mirror:
-        """Return the project's mirror, always the same object, which serializes its fetches."""
+        """Return the project's mirror.
+
+        It is always the same object, which serializes its fetches.
+        """
         repository = self.projects[project].repository
         url = f"{self.git_base}{self.called(repository)}.git"
         if project not in self._mirrors:
@@ -156,7 +162,7 @@ class Locations:
         )
 
     def workspace_of(self, session: _Named) -> Worktree:
-        """The session's workspace at its host, made or not."""
+        """Return the session's workspace on its host, whether it exists or not."""
         origin, own = self.mirror(session.project).path, self.projects[session.project]
         isolation = partial(self.isolation, session.project, session.agent_type)
         options = workspace_options(own)
@@ -170,7 +176,7 @@ class Locations:
         )
 
     def isolation(self, project: str, agent_type: str) -> Isolation:
-        """Return the isolation of commands, such as git, on what agents of a type wrote.
+        """Return the isolation for commands, such as git, that read what agents of a type wrote.
 
         That of an engine also while the engine does not answer, because its commands rarely need
         the engine. Raises `RuntimeFailure` if it does not work.
@@ -183,7 +189,7 @@ class Locations:
             raise RuntimeFailure(str(problem)) from None
 
     def run_of(self, session: _Named, run: int = 0) -> RunRef:
-        """Return the reference of a session's run; `run` 0: its last one."""
+        """Return the reference of a session's run. If `run` is 0, it is the last one."""
         run, kind = run or session.run, session.agent_type
         return RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)
 

@@ -28,9 +28,9 @@ _about: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # no
 
 @contextmanager
 def log_fields(**fields: str | int) -> Iterator[None]:
-    """Add fields such as `session` to every line logged in the block; empty ones are omitted.
+    """Add fields such as `session` to every line that is logged in the block. Omits empty ones.
 
-    Only JSON lines have them. In lines of text, the message itself names its subject.
+    Only lines of JSON have them; in lines of text, the message itself names its subject.
     """
     token = _about.set(_about.get() | {name: value for name, value in fields.items() if value})
     try:
@@ -71,7 +71,8 @@ class RedactingFormatter(logging.Formatter):
 class RedactingJsonFormatter(JsonFormatter):
     """Formats a line of JSON, without known secrets and credentials in any field.
 
-    python-json-logger and not structlog: all code and all libraries here log with `logging`.
+    Uses python-json-logger rather than structlog, because all code and libraries here use
+    `logging`.
     """
 
     def __init__(self, redact: Callable[[str], str]) -> None:

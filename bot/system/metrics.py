@@ -1,7 +1,7 @@
-"""Counters of this process. `/metrics` shows them beside the state in the store.
+"""The counters of this process. `/metrics` shows them beside the state in the store.
 
-They use prometheus-client directly. Litestar's plugin, which wraps that library, times the requests
-of the web server; these metrics measure the work that the bot does after the responses.
+They use prometheus-client directly. Litestar has a plugin for it, which times the requests of the
+web server; these metrics measure the work that the bot does after it has responded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -102,7 +102,7 @@ class WorkerState(Struct, frozen=True, kw_only=True):
 
 
 class RateLimit(Struct, frozen=True, kw_only=True):
-    """A rate limit of GitHub, as its last response says."""
+    """A rate limit of GitHub, as of GitHub's last response."""
 
     account: str
     resource: str  #: GitHub's name of the limit, e.g. `core` or `graphql`.
@@ -128,7 +128,7 @@ def workers() -> list[WorkerState]:
 
 
 def rate_limits() -> list[RateLimit]:
-    """Return the rate limits in responses so far, sorted by account and resource."""
+    """Return the rate limits named in responses so far, sorted by account and resource."""
     limits = _samples(_LIMIT)
     return [
         RateLimit(account=key[0], resource=key[1], remaining=int(left), limit=int(limits[key]))
@@ -148,7 +148,7 @@ def _samples(metric: MetricWrapperBase, suffix: str = "") -> dict[tuple[str, ...
 
 
 def show_rate_limit(account: str, resource: str, headers: Mapping[str, str]) -> None:
-    """Set the metrics of a rate limit from a response's `x-ratelimit-` headers, if it has them.
+    """Set the metrics of a rate limit from the `x-ratelimit-` headers of a response, if any.
 
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
     """
@@ -159,7 +159,7 @@ def show_rate_limit(account: str, resource: str, headers: Mapping[str, str]) -> 
 
 @contextmanager
 def worker_run(worker: str) -> Iterator[None]:
-    """Count and time a run of a worker; an exception counts as a failure and is raised again."""
+    """Count and time a run of a worker. An exception counts as a failure and is raised again."""
     failures = _FAILURES.labels(worker)  # Exists from the first run, so the first failure shows.
     try:
         with _RUNS.labels(worker).time():

@@ -1,7 +1,7 @@
-"""Combines the profiles of a project and an agent type into the limits of a run.
+"""Combines the profiles of a project and of an agent type into the limits of a run.
 
-People may choose another permission mode for a session, one at least as strict as those of its
-profiles; if no profile has one, at least as strict as that of its agent type.
+People may choose another permission mode for a session. It must be at least as strict as the modes
+of these profiles or, if they have none, as the mode of the agent type.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +14,7 @@ from runtimes.agents.shared.adapter import AgentAdapter
 
 
 class NotEnforced(Exception):
-    """An agent cannot be limited as its profiles say; the message says why and what to do."""
+    """An agent cannot be limited as its profiles require; the message says why and what to do."""
 
 
 def limits_of_profiles(
@@ -25,10 +25,10 @@ def limits_of_profiles(
     adapter: AgentAdapter,
     permission_mode: str = "",
 ) -> RunLimits:
-    """Return the limits of a run, which are those of all its profiles and the agent's `tools`.
+    """Return the limits of a run, which combine those of its profiles and the agent's `tools`.
 
-    `permission_mode` is the one chosen for the session, empty if none is; if it is less strict than
-    required, the required mode is returned.
+    `permission_mode` is the mode that was chosen for the session, or empty. If it is less strict
+    than required, the required mode is used.
 
     Raises `NotEnforced` if no tool is left, or if the agent's program cannot enforce a limit.
     """
@@ -69,7 +69,10 @@ def limits_of_profiles(
 
 
 def problems(settings: Settings, adapters: dict[str, AgentAdapter]) -> Iterator[str]:
-    """Yield why agents of the configured projects cannot be limited. `adapters`: by agent type."""
+    """Yield why agents of the configured projects cannot be limited.
+
+    `adapters` are by agent type.
+    """
     shared = settings.installation.project
     projects = [*settings.projects.values(), *([shared] if shared else [])]
     cases = [*((None, name) for name in adapters), *((one, one.agent) for one in projects)]
@@ -84,14 +87,14 @@ def problems(settings: Settings, adapters: dict[str, AgentAdapter]) -> Iterator[
 
 @dataclass(frozen=True)
 class PermissionModes:
-    """The permission modes that people may give sessions."""
+    """The permission modes that people may choose for sessions."""
 
     settings: Settings
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
     _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
 
     def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the modes allowed in a project, by the names of agents that commands use."""
+        """Return the modes that are allowed in a project, by the names that request an agent."""
         known = self.settings.projects.get(project)
         profile = known.profile if known else ""
         if profile not in self._by_profile:
@@ -114,14 +117,14 @@ class PermissionModes:
 def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str, ProfileSettings]:
     """Return the profiles of an agent type and of its project, by name.
 
-    `of_project`: the name of the project's profile; empty: it has none.
+    `of_project` is the name of the project's profile, or empty.
     """
     names = (of_project, settings.agent_types[agent_type].profile)
     return {name: settings.profiles[name] for name in names if name}
 
 
 def _least_strict(default: str, profiles: Mapping[str, ProfileSettings]) -> str:
-    """Return the least strict permission mode that profiles allow; `default` if none has one."""
+    """Return the least strict permission mode that profiles allow; `default` if none sets one."""
     modes = [one.permission_mode for one in profiles.values() if one.permission_mode]
     return _stricter(*modes) if modes else default
 

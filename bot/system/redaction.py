@@ -1,6 +1,6 @@
-"""Replaces secrets in output: known values, and anything in the form of a token.
+"""Masks secrets in output: known values, and anything in the form of a token.
 
-It is applied to every request body sent to GitHub (`bot.github.transport`), every text written to
+This is applied to every request body sent to GitHub (`bot.github.transport`), every text written to
 the database (`bot.store.opening`), the log, the archive, and the transcripts and terminals shown.
 """
 
@@ -23,17 +23,17 @@ _GONE = "[secret]"
 
 
 class Redaction:
-    """Takes secrets out of texts and values. Thread-safe.
+    """Masks secrets in texts and values. Thread-safe.
 
-    Values are read string by string, and so is JSON inside a string, so that no escape hides a
+    Values are read string by string, and so is JSON inside a string; this way, no escape hides a
     secret and no replacement breaks the JSON.
     """
 
     def __init__(self, secrets: Iterable[str] = (), *, common_forms: bool = False) -> None:
-        """Prepare to take out `secrets` of at least 6 characters, and all GitHub tokens.
+        """Prepare to mask `secrets` of at least 6 characters, and all GitHub tokens.
 
-        `common_forms`, for what leaves the machine: also take out the Base64 of `secrets`, and
-        tokens and keys in the formats of other services.
+        `common_forms`, for what leaves the machine: also mask the Base64 of `secrets`, and tokens
+        and keys in the formats of other services.
         """
         # Longest first, so that a secret that contains another one is replaced as a whole.
         self._known = known_secrets(secrets, _SHORTEST, in_base64=common_forms)
@@ -47,7 +47,7 @@ class Redaction:
         self.longest = max([_LONGEST_TOKEN, *(one.longest for one in self._known)])
 
     def __call__(self, value: T) -> T:
-        """Return a text, bytes or JSON-encodable value without secrets."""
+        """Return a text, bytes or a JSON-encodable value with secrets masked."""
         if isinstance(value, bytes):
             return self.masked(value)  # type: ignore[return-value]
         if isinstance(value, str):
@@ -57,7 +57,7 @@ class Redaction:
         return self._value(value)  # type: ignore[no-any-return]
 
     def finds(self, text: str) -> bool:
-        """Whether a text contains one of the given secrets, perhaps escaped."""
+        """Whether a text contains one of the given secrets, even if escaped."""
         return any(
             next(secret.spans(text), None) for secret in self._known if secret.anchor in text
         )
@@ -76,7 +76,7 @@ class Redaction:
         return any(anchor in text for anchor in self._anchors) or bool(self._prefix.search(text))
 
     def _value(self, value: Any) -> Any:
-        """Return a value of any type with its strings redacted."""
+        """Return a value of any type with the secrets in its strings masked."""
         if type(value) is str:  # Not a member of a StrEnum.
             return self._text(value)
         if isinstance(value, bytes):

@@ -1,6 +1,6 @@
-"""Recognises tokens and keys by their format, where the bot does not know their values.
+"""Recognises tokens and keys by their format if the bot does not know their values.
 
-The prefixes are those that the providers document and secret scanners look for:
+The prefixes are those that the providers document and for which secret scanners look:
 https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/
 https://docs.github.com/en/code-security/secret-scanning/introduction/supported-secret-scanning-patterns
 """
@@ -62,7 +62,7 @@ COMMON = (
 
 
 def pattern_of(forms: Iterable[SecretForm]) -> re.Pattern[str]:
-    """Return one pattern for all these forms."""
+    """Return one pattern that matches all these forms."""
     return re.compile("|".join(f"{_BEGIN if one.bounded else ''}{one.pattern}" for one in forms))
 
 
@@ -73,7 +73,7 @@ _EXAMPLE = "EXAMPLE"
 
 
 def looks_like_secret(text: str) -> bool:
-    """Whether a text contains something like a token or key, except examples of providers."""
+    """Whether a text contains something like a token or key, except the providers' examples."""
     if not _ANY_PREFIX.search(text):
         return False
     return any(_EXAMPLE not in found[0] for found in _ANY.finditer(text))

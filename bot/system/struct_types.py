@@ -1,7 +1,8 @@
 """Prepares the types of all Structs before threads decode them.
 
-msgspec 0.22 reads the types of a Struct's fields at its first use. Another thread that uses it then
-ends the process with a segmentation fault: measured in one of about a thousand starts.
+msgspec 0.22 reads the types of a Struct's fields when it is first used. If another thread uses the
+Struct at that moment, the process ends with a segmentation fault; this was measured in about one of
+a thousand starts.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import msgspec
 
 
 def prepare_struct_types() -> None:
-    """Have msgspec read the fields of every Struct that is imported by now; 450 take 10 ms."""
+    """Make msgspec read the fields of every Struct imported so far; 450 take 10 ms."""
     for known in set(_below(msgspec.Struct)):
         with suppress(TypeError):  # msgspec cannot decode this type, so no thread does.
             msgspec.json.Decoder(known)

@@ -1,8 +1,9 @@
-"""Traces of OpenTelemetry, from deliveries over refreshes, commands and decisions to effects.
+"""Traces with OpenTelemetry, from deliveries over refreshes, commands and decisions to effects.
 
 Unless `tracing.endpoint` is set, tracing is off and the library is not loaded. A step passes its
-trace on to the next step by the name of that step's subject: a subject at GitHub, a command, a
-session, an action. The names are in memory, so work that a restart interrupts gets a new trace.
+trace on to the next step under the name of that step's subject: a subject at GitHub, a command, a
+session or an action. The names are kept in memory, so work that a restart interrupts gets a new
+trace.
 """
 
 import threading
@@ -32,7 +33,7 @@ class TracingUnavailable(Exception):
 
 
 class _Traces:
-    """Sends spans to one receiver, and remembers by name which step a later one continues."""
+    """Sends spans to one receiver, and remembers which trace a later step of a name continues."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -100,9 +101,10 @@ _active = _Active()
 
 
 def set_up_tracing(settings: TracingSettings) -> None:
-    """Send traces as configured from now on; an empty endpoint stops. Raises `TracingUnavailable`.
+    """Send traces as configured from now on, or stop if the endpoint is empty.
 
-    The library reads its other settings, such as headers and the sampler, from the environment:
+    Raises `TracingUnavailable`. The library reads its other settings, such as headers and the
+    sampler, from the environment:
     https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
     """
     stop_tracing()
@@ -126,7 +128,7 @@ def stop_tracing() -> None:
 
 @contextmanager
 def span(name: str, about: str = "", **attributes: str | int) -> Iterator[None]:
-    """Trace a step: continue the trace passed on to the name `about`, else the current one.
+    """Trace a step. It continues the trace passed on under the name `about`, or the current one.
 
     Begins a new trace if there is neither.
     """
@@ -139,7 +141,7 @@ def span(name: str, about: str = "", **attributes: str | int) -> Iterator[None]:
 
 
 def note(**attributes: str | int) -> None:
-    """Add attributes to the current step's span; empty values are omitted."""
+    """Add attributes to the current step's span. Empty values are omitted."""
     if _active.traces is not None:
         from opentelemetry.trace import get_current_span
 
@@ -147,9 +149,10 @@ def note(**attributes: str | int) -> None:
 
 
 def hand_on(names: Iterable[str], seconds: float | None = None) -> None:
-    """Have steps about these names continue the current trace, if they begin within `seconds`.
+    """Make steps about these names continue the current trace, if they begin within `seconds`.
 
-    None: 60 seconds. Call it before the work is recorded: another thread may start it at once.
+    The default is 60 seconds. Call it before the work is recorded, because another thread may start
+    that work at once.
     """
     traces = _active.traces
     if traces is not None:
