@@ -1,7 +1,8 @@
 """Looks up the addresses of hosts, and tells public ones from private ones.
 
-An allowed name may resolve to an address of this machine or its network, so addresses are checked.
-The proxy connects to the address it checked: a second lookup could return another one.
+The name of an allowed host may resolve to an address of this machine or its network, so the proxy
+checks the address. It connects to the checked address, because a second lookup could return another
+one.
 """
 
 import asyncio
@@ -22,8 +23,8 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 async def addresses_of(host: str, port: int, threads: Executor) -> list[str]:
     """Return the IP addresses of a name; empty if the lookup fails or finds none.
 
-    `threads` must be used for these lookups only: the name server of a host that an agent chose may
-    be slow, and lookups of the models' hosts must not wait for it.
+    Use `threads` for these lookups only. An agent chooses the name, so its name server may be slow,
+    and lookups of the models' hosts must not wait for it.
     """
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
@@ -49,7 +50,7 @@ def is_public(address: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Whether an address belongs to this machine, which is tested by binding it."""
+    """Whether an address belongs to this machine, that is, whether a socket can be bound to it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as tried:
         try:

@@ -2,7 +2,8 @@
 
 Agents do not get these keys. A run gets the address of the model proxy and a run token, which the
 proxy replaces by the key. A token is valid while its run is the session's last and has not ended.
-The proxy also records usage by token; `bot.store.usage` combines it with what agents report.
+The usage of each response is recorded for the run of its token; `bot.store.usage` combines it with
+what agents report.
 """
 
 import hmac
@@ -60,8 +61,8 @@ class ModelEndpoints(Struct, kw_only=True):
     def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
         """Return where a run connects to: the proxy, or its provider if no key is configured.
 
-        `isolated`: whether the run reaches the proxy by a port of its sandbox. Idempotent.
-        Raises `ModelUnavailable` if there is a key but no known endpoint for it.
+        `isolated`: whether the run is in a sandbox. In a sandbox, the proxy is at another port.
+        Idempotent. Raises `ModelUnavailable` if there is a key whose endpoint is unknown.
         """
         real = self._real(session)
         if not real.key:
@@ -72,16 +73,17 @@ class ModelEndpoints(Struct, kw_only=True):
         return Endpoint(url=url, key=self._run_token(session, run))
 
     def proxy_variables(self, session: Session, run: int, port: int) -> dict[str, str]:
-        """Return environment variables that make an isolated run use the proxy. Idempotent.
+        """Return the environment variables that make an isolated run use the proxy. Idempotent.
 
         `port` is the port of 127.0.0.1 in the sandbox that is forwarded to the proxy's socket.
         """
         return proxy_variables(self._run_token(session, run), port)
 
     def step_variables(self, session: Session, port: int) -> dict[str, str]:
-        """Return those for the project's own commands in the session's workspace. Idempotent.
+        """Return the environment variables that make the project's own commands use the proxy.
 
-        With this token they reach hosts but no model. It is valid until its file is deleted.
+        Their token gives access to hosts but not to a model. It is valid until its file is deleted.
+        `port` is as in `proxy_variables`. Idempotent.
         """
         return proxy_variables(_token(self.paths.step_token(session.id)), port)
 
@@ -96,7 +98,7 @@ class ModelEndpoints(Struct, kw_only=True):
         return self._real(session)
 
     def network_of(self, token: str) -> RunNetwork:
-        """Return what the run with this token may reach. Raises `ModelUnavailable`."""
+        """Return the hosts that the run with this token may reach. Raises `ModelUnavailable`."""
         session, _ = self._session_of(token)
         project = self.settings.projects.get(session.project)
         return RunNetwork(session=session.id, allowed=project.network if project else ())
@@ -105,7 +107,10 @@ class ModelEndpoints(Struct, kw_only=True):
         return _token(self.paths.run_token(session.id, run))
 
     def _session_of(self, token: str) -> tuple[Session, int | None]:
-        """The session and run of a valid token; no run: it is that of a project's commands."""
+        """Return the session and run of a valid token. Raises `ModelUnavailable`.
+
+        The run is None if the token is for a project's own commands.
+        """
         parts = _RUN_TOKEN.fullmatch(token)
         session = self.store.sessions.get(parts["session"]) if parts else None
         if parts is None or session is None:
@@ -122,7 +127,7 @@ class ModelEndpoints(Struct, kw_only=True):
         return session, run
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
-        """Record the usage of a response; its run token was valid when it was requested."""
+        """Record the usage of a response. The token may have become invalid since its request."""
         if (parts := _RUN_TOKEN.fullmatch(token)) is None or not parts["run"]:
             return
         session, run = parts["session"], int(parts["run"])
@@ -138,7 +143,7 @@ class ModelEndpoints(Struct, kw_only=True):
 
 
 def _token(file: Path) -> str:
-    """The token in a file, which is made if there is none."""
+    """Return the token in a file. Creates the file if it is missing or empty."""
     if not read_text(file):
         write_private(file, f"{file.name}.{secrets.token_urlsafe(32)}")
     return read_text(file)
@@ -152,9 +157,9 @@ def real_endpoint(
     agent: str = "",
     project: str = "",
 ) -> Endpoint:
-    """Return the provider's endpoint of an agent type; its `key` is empty if none is set.
+    """Return the provider's endpoint of an agent type. Its `key` is empty if none is set.
 
-    `agent` and `project` are names; empty: there is none. Their keys precede the agent type's.
+    `agent` and `project` are names, or empty. Their keys take precedence over the agent type's.
     """
     variable, _ = key_source(settings, agent_type, agent, project)
     key = keys.get(variable, "")
@@ -185,8 +190,8 @@ def key_source(
 ) -> tuple[str, str]:
     """Return the environment variable of the model key, and whose setting names it.
 
-    The owner is `agent`, `project` or `server` (for the agent type's setting): the first of them
-    that names a variable. Both strings are empty if none does.
+    That is the first of `agent`, `project` and `server` (the agent type's setting) which names a
+    variable. Both strings are empty if none does.
     """
     owners = {"agent": settings.agents.get(agent), "project": settings.projects.get(project)}
     for name, owner in owners.items():

@@ -88,7 +88,7 @@ class ForwardedRequest:
         )
 
     def check(self) -> None:
-        """Raise `ModelUnavailable` unless this is a request that the proxy forwards."""
+        """Raise `ModelUnavailable` unless the proxy forwards requests of this kind."""
         if dict(self._headers).get(b"upgrade", b"").lower() == b"websocket":
             why = "websockets are not supported: use POST"
             raise ModelUnavailable(why, HTTPStatus.UPGRADE_REQUIRED)
@@ -103,13 +103,13 @@ class ForwardedRequest:
 
     @property
     def was_billed(self) -> bool:
-        """Whether the request was read to its end, and is of a kind that providers charge for."""
+        """Whether the request was read to its end and is of a kind for which providers charge."""
         return self._read.is_set() and bool(_BILLED.fullmatch(f"{self._method} {self.path}"))
 
     async def of(self, endpoint: Endpoint) -> httpx.Request:
-        """Return the request with the endpoint's URL, and its key in place of the run token.
+        """Return the request to send, with the endpoint's URL, and its key for the run token.
 
-        Raises `ModelUnavailable` if its body cannot be forwarded, and `ClientDisconnected`.
+        Raises `ModelUnavailable` if the body cannot be forwarded, and `ClientDisconnected`.
         """
         query = urlencode([pair for pair in self._query if pair[0] in _PARAMETERS])
         posted = self._method == "POST"
@@ -155,7 +155,7 @@ class ForwardedRequest:
         return bytes(body)
 
     async def _once(self, body: bytes) -> AsyncIterator[bytes]:
-        """Yield the body once, and stop counting its memory before the model answers."""
+        """Yield the body once. Its memory is no longer counted when it was sent."""
         yield body
         self.release()
 
@@ -189,7 +189,10 @@ class ForwardedResponse:
         self.ended = False  #: Whether the model's response was forwarded to its end.
 
     async def forward(self, response: httpx.Response) -> None:
-        """Forward a model's response as it arrives; if it breaks off, so does the forwarded one."""
+        """Forward a model's response as it arrives.
+
+        If it breaks off, the agent's response does, too.
+        """
         self.meter = meter = UsageMeter(response.headers)
         self.failed = response.status_code >= HTTPStatus.BAD_REQUEST
         try:
@@ -210,7 +213,7 @@ class ForwardedResponse:
             await response.aclose()
 
     async def refuse(self, status: HTTPStatus, why: str) -> None:
-        """Send an error of the proxy in a form that clients of all supported APIs can read."""
+        """Send an error of the proxy, in a form that the clients of all supported APIs can read."""
         again = status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _RETRYABLE
         error = {"type": status.phrase, "code": status, "status": status.phrase, "message": why}
         body = msgspec.json.encode({"type": "error", "error": error})

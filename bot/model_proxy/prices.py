@@ -1,6 +1,7 @@
-"""Computes the cost of usage without a reported cost, from configured and built-in prices.
+"""Computes the cost of usage that was reported without one, from configured and built-in prices.
 
-Usage from the agents' own files and from the model proxy is priced; `bot.store.usage` sums it up.
+Prices are applied to usage from agents' own files and from the model proxy; `bot.store.usage` adds
+both up.
 """
 
 from collections.abc import Mapping
@@ -19,13 +20,16 @@ class Prices:
     """Adds costs to usage. Thread-safe."""
 
     def __init__(self, table: Mapping[str, ModelPrice]) -> None:
-        """Use the prices in `table`, by model name or pattern, before the built-in prices."""
+        """Take the configured prices, by model name or pattern.
+
+        They precede the built-in prices.
+        """
         self._tables = (table, shipped_prices())
 
     def __call__(self, usage: Usage) -> Usage:
         """Return the usage with its cost in US dollars and its number of unpriced tokens.
 
-        Costs reported by the program are kept, even if it reports them for some models only.
+        Costs that the program reported are kept, even if it reported them for some models only.
         """
         if usage.cost_usd is not None or usage == Usage():
             return usage
@@ -42,7 +46,7 @@ class Prices:
         )
 
     def of(self, model: str) -> ModelPrice | None:
-        """Return a model's price by its name or the first matching pattern; None: unknown."""
+        """Return a model's price by its name or the first matching pattern; None if unknown."""
         return next((price for table in self._tables if (price := _find(table, model))), None)
 
     def _cost(self, model: str, used: Usage) -> float | None:

@@ -1,9 +1,9 @@
 """Forwards agents' requests to model APIs, and replaces the run token by the model key.
 
 The proxy listens on loopback, and on a UNIX socket for isolated agents. Requests to model APIs go
-to the session's own endpoint; `tunnels` connects isolated agents with other hosts. Responses are
-streamed, including errors and aborted connections, and so are requests, unless their body is
-changed (`request_bodies`).
+to the endpoint of the session; `tunnels` connects isolated agents with other hosts. Responses are
+streamed, including errors and aborted connections. Requests are streamed, too, unless their body
+has to be changed (`request_bodies`).
 """
 
 import asyncio
@@ -49,7 +49,7 @@ UsageCallback = Callable[[str, str, Usage], None]
 
 
 class UpstreamError(Struct, frozen=True):
-    """The last failure to get a response from a model."""
+    """The last failure to get a response from a model's API."""
 
     place: str  #: The host of the model's API.
     status: int  #: The HTTP status; 0: the host was not reached.
@@ -57,7 +57,7 @@ class UpstreamError(Struct, frozen=True):
 
 
 class ModelProxy:
-    """Serves the proxy to the agents' programs on this machine."""
+    """The server to which the agents' programs on this machine send their requests."""
 
     def __init__(
         self,
@@ -69,10 +69,11 @@ class ModelProxy:
         tunnels: Tunnels | None = None,
         on_lost_port: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Keep the port in `port_file` for the next start, because running programs use it.
+        """Create the proxy. `port_file` keeps its port for the next start.
 
-        `socket_file` and `tunnels` are for isolated agents; None: there are none. `on_lost_port` is
-        called with the reason before another port is used.
+        Programs that outlive a restart know the port. `socket_file` and `tunnels` are for isolated
+        agents; None without them. `on_lost_port` is called with the reason before the proxy uses
+        another port.
         """
         self._lookup = lookup
         self._record = record
@@ -90,7 +91,7 @@ class ModelProxy:
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
-        """Listen on the port of the last start; if there is none or it is taken, on a free one.
+        """Listen on the port of the last start, or on a free one if there is none or it is taken.
 
         Idempotent.
         """
@@ -129,9 +130,9 @@ class ModelProxy:
             self._server.stop()
 
     def close(self) -> None:
-        """Abort all requests; the agents retry them after the bot's restart. Thread-safe.
+        """Abort all requests, so that the server's shutdown does not wait for responses of models.
 
-        Without this, the server's shutdown would wait for the responses of all models.
+        The agents retry them after the bot's restart. Thread-safe.
         """
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._close)
@@ -154,7 +155,7 @@ class ModelProxy:
             await self._tunnels.shut()
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward one request and its response, until one disconnects or `close` is called."""
+        """Forward one request and its response, until one side disconnects or `close` is called."""
         # Every scope is HTTP: the server has no websockets.
         asked = ForwardedRequest(cast(HTTPScope, scope), receive, self._memory)
         answer = ForwardedResponse(send)
@@ -178,7 +179,7 @@ class ModelProxy:
             await answer.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the bot is restarting")
 
     def _check_capacity(self, token: str) -> None:
-        """Raise `ModelUnavailable` if there are too many concurrent requests."""
+        """Raise `ModelUnavailable` if there are too many concurrent requests already."""
         if self._active[token] > _MAX_PER_RUN:
             why = f"too many concurrent requests of this session (limit {_MAX_PER_RUN})"
             raise ModelUnavailable(why, HTTPStatus.TOO_MANY_REQUESTS)
@@ -199,9 +200,9 @@ class ModelProxy:
     async def _record_usage(
         self, asked: ForwardedRequest, answer: ForwardedResponse, *, gave_up: bool
     ) -> None:
-        """Record the usage of a response; estimate what the model did not report.
+        """Record the usage of a response. What the model did not report is estimated.
 
-        `gave_up`: the agent has disconnected, or the bot stops.
+        `gave_up`: the agent has disconnected, or the bot is stopping.
         """
         meter = answer.meter
         if meter is None and gave_up:
@@ -253,10 +254,10 @@ class ModelProxy:
 
 
 def _place(endpoint: Endpoint) -> str:
-    """Return the host of a model's API, without the credentials that its URL may have."""
+    """Return the host of a model's API, without any credentials in its URL."""
     return urlsplit(endpoint.url).netloc.rpartition("@")[2]
 
 
 def _capacity() -> int:
-    """Return the most concurrent requests; each needs two of the process's open files."""
+    """Return how many concurrent requests are possible. Each needs two open files."""
     return min(_MAX_TOTAL, connections())

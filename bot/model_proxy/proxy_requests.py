@@ -37,12 +37,12 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_name(self) -> bool:
-        """Whether the host is a name with a dot, which can be looked up, and not an address."""
+        """Whether the host is a name with a dot, which can be looked up, and not an IP address."""
         return _NAME.fullmatch(self.host) is not None
 
     @classmethod
     def of(cls, head: bytes) -> Self:
-        """Parse a request's head without the empty line at its end. Raises `ProxyRefusal`."""
+        """Parse the head of a request, without the empty line at its end. Raises `ProxyRefusal`."""
         first, *rest = head.decode("latin-1").split("\r\n")
         line, headers = _REQUEST.fullmatch(first), [_HEADER.fullmatch(one) for one in rest]
         if line is None or None in headers:
@@ -82,7 +82,7 @@ def _server(authority: str, default: int) -> tuple[str, int]:
 
 
 def _token(headers: list[tuple[str, str]]) -> str:
-    """Return the run token `USER.PASSWORD` of the credentials; empty if there are no valid ones."""
+    """Return the run token `USER.PASSWORD` in the credentials; empty if they are not valid."""
     shown = [value for name, value in headers if name == "proxy-authorization"]
     if len(shown) > 1:
         raise _invalid("Proxy-Authorization")

@@ -14,16 +14,19 @@ _MOST = 1000  #: The most hosts recorded between two writes; further hosts are i
 
 
 class RefusalLog:
-    """Counts the connections refused since the last write. To be used in one event loop."""
+    """Counts the connections refused since the last write. Use it in one event loop only."""
 
     def __init__(self, record: Callable[[Mapping[Destination, int]], None]) -> None:
-        """Have `record` write the number of refusals by host; it may raise `StoreFailure`."""
+        """`record` writes the number of refusals by host. It may raise `StoreFailure`."""
         self._record = record
         self._waiting: Counter[Destination] = Counter()
         self._writes: asyncio.Task[None] | None = None
 
     def add(self, refused: Destination) -> None:
-        """Count a refusal, unless too many hosts wait; it is written within about one second."""
+        """Count a refusal, which is written within about a second.
+
+        Ignored if too many hosts wait.
+        """
         if refused in self._waiting or len(self._waiting) < _MOST:
             self._waiting[refused] += 1
         if self._writes is None:

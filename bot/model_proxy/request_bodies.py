@@ -1,7 +1,7 @@
-"""Changes requests of OpenAI's APIs so that their usage is reported and counted.
+"""Changes requests to OpenAI's APIs so that their usage is reported and counted.
 
-A stream of chat completions reports its usage only if the request asks for it. A response in the
-background is refused: it would be fetched by requests that the proxy does not forward.
+A stream of chat completions reports its usage only if the request asks for it. A background
+response is refused, because the proxy does not forward the later requests that fetch it.
 https://platform.openai.com/docs/api-reference/chat/create#chat-create-stream_options
 """
 
@@ -41,15 +41,15 @@ class BodyMemory:
 
 
 def is_changed(path: str) -> bool:
-    """Whether bodies of requests to this path have to be changed by `countable`."""
+    """Whether the body of a request to this path has to be changed by `countable`."""
     return _OF_OPENAI.fullmatch(path) is not None
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return the body, changed so that the response reports usage, and the model's name.
+    """Return the body, changed so that the response reports its usage, and the model's name.
 
-    All other fields are kept; of a duplicate field, the last value. The name is empty if there is
-    none. Raises `ModelUnavailable` for a request whose usage cannot be counted.
+    All other fields are kept; of a duplicate field, the last value. The name is empty if the body
+    has none. Raises `ModelUnavailable` for a request whose usage cannot be counted.
     """
     try:
         fields = _DECODER.decode(body)

@@ -1,6 +1,6 @@
 """Connects isolated agents with the hosts that their project allows.
 
-TLS is not terminated here. The proxy looks up names, so that a sandbox needs no DNS.
+TLS is not terminated here. The proxy looks up the hosts' names, so that a sandbox needs no DNS.
 https://www.rfc-editor.org/rfc/rfc9110#section-9.3.6
 """
 
@@ -35,7 +35,7 @@ NetworkLookup = Callable[[str], RunNetwork]
 
 
 class _Tunnel:
-    """One connection of an agent with a host, established or being established."""
+    """An agent's connection with a host, which is established or being established."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -54,7 +54,7 @@ class _Tunnel:
             self._task.cancel()
 
     async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward the data that `reader` receives to `writer`; at its end, end `writer` too."""
+        """Forward the data that `reader` receives to `writer`. When it ends, end `writer`, too."""
         while data := await reader.read(_CHUNK):
             self._used_at = self._loop.time()
             writer.write(data)
@@ -63,7 +63,7 @@ class _Tunnel:
 
 
 class Tunnels:
-    """All connections of agents with hosts. Methods run in one event loop, unlike `__init__`."""
+    """All connections of agents with hosts. All methods but `__init__` run in one event loop."""
 
     def __init__(self, lookup: NetworkLookup, refusals: RefusalLog) -> None:
         self._lookup = lookup
@@ -84,7 +84,7 @@ class Tunnels:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _check(self) -> None:
-        """Close idle connections and connections of ended runs, every 30 seconds."""
+        """Close idle connections, and those of ended runs, every 30 seconds."""
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
             shown = {tunnel.token for tunnel in self._open}
@@ -101,7 +101,7 @@ class Tunnels:
     async def serve(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Serve a request until both sides have ended or one fails, then close its connection."""
+        """Serve a request until both sides have ended or one fails. Then close its connection."""
         with closing(writer):
             try:
                 request = ProxyRequest.of(head)
@@ -137,7 +137,7 @@ class Tunnels:
             await _first_failure(tunnel.copy(reader, upstream), tunnel.copy(answers, writer))
 
     async def _connect(self, request: ProxyRequest) -> _Streams:
-        """Connect with a host that the run may reach. Raises `ProxyRefusal`."""
+        """Connect with a host, if the run may reach it. Raises `ProxyRefusal`."""
         if not request.token:
             why = "a run token is required"
             raise ProxyRefusal(HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, why)
@@ -166,9 +166,9 @@ class Tunnels:
     def _refused(
         self, network: RunNetwork, request: ProxyRequest, *, public: bool = True
     ) -> ProxyRefusal:
-        """Record the refusal of a host, and return the exception.
+        """Record that a host was refused, and return the exception to raise.
 
-        `public`: False if it is refused because it has no public address.
+        `public`: False if it was refused because it has no public address.
         """
         host, port = request.host, request.port
         where = Destination(session=network.session, host=host, port=port, public=public)
@@ -187,7 +187,7 @@ class Tunnels:
 
 
 async def _first_failure(*copies: Coroutine[None, None, None]) -> None:
-    """Wait until both directions have ended; the failure of one cancels the other."""
+    """Wait until both directions have ended. If one fails, the other is cancelled."""
     tasks = [asyncio.ensure_future(copy) for copy in copies]
     try:
         await asyncio.gather(*tasks)

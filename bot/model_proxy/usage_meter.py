@@ -57,8 +57,8 @@ _DECODER = msgspec.json.Decoder(_Answer)
 class UsageMeter:
     """Meters the usage of one response while it is forwarded.
 
-    If a response was cut off or cannot be read, its unreported usage is estimated from the sizes of
-    request and response: otherwise an agent that disconnects early would use a model for free.
+    If a response is cut off or cannot be read, unreported usage is estimated from the sizes of
+    request and response. Otherwise an agent that disconnects early would use a model for free.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ class UsageMeter:
         self.lost = False  #: Whether the response was too large or not decompressible.
 
     def feed(self, data: bytes) -> None:
-        """Read the next bytes of the response as they were sent, compressed or not."""
+        """Read the next bytes of the response as the server sent them, compressed or not."""
         self._size += len(data)
         if self.lost:
             return
@@ -98,7 +98,7 @@ class UsageMeter:
     def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
         """Return the model and its usage, or None if the response has none.
 
-        `request_size` is in bytes; with it, unreported usage is estimated. None: no estimate.
+        `request_size` is in bytes. If it is None, unreported usage is not estimated.
         """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))
@@ -125,7 +125,7 @@ class UsageMeter:
         self._numbers["answered"] = max(answered, self._numbers.get("answered", 0))
 
     def _read_line(self, line: bytes) -> None:
-        """Read a line of an event stream; the stream's last line may be incomplete."""
+        """Read a line of an event stream. The last line may be incomplete."""
         if line.startswith(b"data:") and b'delta"' in line:
             self._deltas += 1 + max(0, len(line) - _DELTA_BYTES) // _TOKEN_BYTES
         if line.startswith(b"data:") and b'"usage' in line:
@@ -138,7 +138,10 @@ class UsageMeter:
                 self._count(piece)
 
     def _count(self, piece: _Report) -> None:
-        """Keep the highest of each count: those of events are cumulative, and some are omitted."""
+        """Keep the highest value of each count.
+
+        Counts in events are cumulative, and an event may omit some.
+        """
         for inner in (piece.message, piece.response):
             if inner is not None:
                 self._count(inner)

@@ -1,1 +1,1 @@
-"""Notifies people of sessions that need them, incidents and outcomes: by chat, mail, webhook."""
+"""Notifies people by chat, mail and webhook: of sessions that need them, incidents and outcomes."""

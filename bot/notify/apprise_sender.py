@@ -1,9 +1,10 @@
 """Sends messages with the library Apprise: to chats, mail and phones, each given by a URL.
 
-https://github.com/caronc/apprise: pure Python, two-clause BSD license. It is an extra because few
-need it, and it costs 14 MB on disk, and half a second and 20 MB of memory to load its 180 services.
-It is loaded with the first message. Each message has its own Apprise object in one thread, so that
-threads share only the registry of services. Each service has its own time limits.
+https://github.com/caronc/apprise: pure Python, two-clause BSD license. It is an optional extra,
+because few people need it, and loading its 180 services takes half a second and 20 MB of memory,
+besides 14 MB on disk. It is loaded with the first message. Each message has its own Apprise object
+in one thread, so that threads share only the registry of services. Each service has its own time
+limits.
 """
 
 import logging
@@ -25,7 +26,10 @@ def is_installed() -> bool:
 
 
 class AppriseSender:
-    """Sends to one URL. The text of a repeated message says so: receivers cannot recognise it."""
+    """Sends to one URL.
+
+    A repeated message says so in its text, because receivers cannot recognise it.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -48,13 +52,13 @@ class AppriseSender:
             raise NotSent(self._redact(why))
 
     def address(self) -> tuple[str, int] | None:
-        """Return the host and port to test; None: the URL has none, as for a cloud service."""
+        """Return the host and port to test; None if the URL has none, as for a cloud service."""
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port
         return (host, port) if host and port else None
 
     def _service(self) -> tuple[Any, Any]:
-        """Return the module `apprise`, and its object for the URL. Raises `NotSent`."""
+        """Return the module `apprise` and its object for the URL. Raises `NotSent`."""
         logger = logging.getLogger("apprise")
         # Its log lines contain URLs, so they are not logged by the bot.
         logger.propagate = False

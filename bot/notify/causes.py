@@ -1,4 +1,4 @@
-"""Derives from the database what people are to be notified of, and writes the messages."""
+"""Derives what people are to be notified of from the database, and words the messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -101,7 +101,10 @@ def _needed(one: WaitingSession, page: str, now: datetime) -> Notification:
 
 
 def outcome(one: EndedSession, page: str) -> Cause:
-    """Return the end of a session as a cause. `page` is as in `lasting`."""
+    """Return a cause to report that a session has ended.
+
+    `page` is the page's URL, with a trailing slash.
+    """
     ended = one.ended
     merged = ended.status is Status.MERGED
     priority = Priority.INFO if merged else _priority(ended.reason, Priority.INFO)
@@ -129,7 +132,7 @@ def _ended(one: EndedSession, page: str, priority: Priority) -> Notification:
 
 
 def over(raised: Notification, now: datetime) -> Notification:
-    """Return the message that says that the cause of the earlier message `raised` is gone."""
+    """Return the message that the cause of the earlier message `raised` is gone."""
     about, page = raised.data, str(raised.data["url"])
     if raised.type == "incident.opened":
         words = say.incident_over(about["text"], page)
@@ -147,7 +150,10 @@ def digest(
     incidents: Sequence[Incident],
     page: str,
 ) -> Cause:
-    """Return, as a cause, the summary of the day until `at`, a time in the notifier's time zone."""
+    """Return a cause to send the summary of the day before `at`.
+
+    `at` is in the notifier's time zone. `page` is the page's URL, with a trailing slash.
+    """
     return Cause(
         id=f"digest {at.date().isoformat()}",
         priority=Priority.INFO,

@@ -1,8 +1,9 @@
 """Finds causes to notify people of, stores a message for each notifier, and sends them.
 
-Notifiers get no events: they compare the causes in the database with the messages they have stored,
-so that a crash neither loses nor repeats a message. An exception is a crash between a receiver's
-response and its record: the message is repeated with its `webhook-id`, or a text that says so.
+Notifiers do not subscribe to events. They compare the causes in the database with the messages
+stored for them, so that a crash neither loses nor repeats a message. The exception is a crash
+between a receiver's response and its record: then the message is repeated, with the same
+`webhook-id` or with a text that says so.
 """
 
 import logging
@@ -73,7 +74,10 @@ class Notifier:
 
     @property
     def cursor(self) -> str:
-        """The name of the notifier's cursor: ends of sessions and digests before it are skipped."""
+        """The name of the notifier's cursor.
+
+        Sessions that ended, and digests due, before it are skipped.
+        """
         return f"notify {self.name}"
 
 
@@ -96,7 +100,7 @@ class Notifications:
     _began: bool = field(default=False, init=False)
 
     def look(self) -> None:
-        """Store new messages, and start to send the next due message of each notifier."""
+        """Store new messages, and start to send each notifier's next due message."""
         if not self._began:
             self.store.notifications.keep_only([one.name for one in self.notifiers])
             self._began = True
@@ -106,7 +110,7 @@ class Notifications:
             self._send_next(notifier, now)
 
     def rest(self, seconds: float) -> bool:
-        """Wait until running sends have ended; return False if they last over `seconds`."""
+        """Wait until running sends have ended; return False if they take more than `seconds`."""
         work = [one.work for one in self.notifiers if one.work is not None]
         return not wait(work, seconds).not_done
 
@@ -153,7 +157,7 @@ class Notifications:
     def _is_over(
         self, one: RaisedNotification, wanted: Mapping[_Key, Cause], now: datetime
     ) -> bool:
-        """Whether to notify people now that the cause of `one`, not in `wanted`, is gone."""
+        """Whether to notify people now that the cause of `one` is gone; `wanted` lacks it."""
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):
             return False
@@ -163,7 +167,10 @@ class Notifications:
     def _happened(
         self, notifier: Notifier, incidents: Sequence[Incident], now: datetime
     ) -> tuple[dict[_Key, Cause], dict[str, datetime]]:
-        """Return the recent one-time causes, and the new cursor by its name (empty: unchanged)."""
+        """Return the recent one-time causes, and the notifier's new cursor by name.
+
+        The second mapping is empty if the cursor has not changed.
+        """
         table, settings = self.store.notifications, notifier.settings
         since = self.store.cursors.get(notifier.cursor)
         if since is None:  # The notifier is new: older ends are not reported.

@@ -1,4 +1,4 @@
-"""Creates the sender of a notifier, by the setting `kind`."""
+"""Creates a notifier's sender, according to its setting `kind`."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ def sender_of(
     secrets: Mapping[str, str],
     clock: Callable[[], datetime],
 ) -> Sender:
-    """Return the sender of a notifier. `secrets` are values by name of environment variable.
+    """Return the sender of a notifier. `secrets` has the values of environment variables by name.
 
     Raises `NotifierUnavailable`.
     """
