@@ -1,4 +1,4 @@
-"""The record of an agent: its outcomes, its cost, and how its sessions ended week by week."""
+"""The record of an agent: its outcomes, its cost, and how its sessions ended in each week."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def agent_detail(
     now: datetime,
     repositories: tuple[str, ...] | None = None,
 ) -> AgentDetail | None:
-    """Return an agent with its sessions of some repositories (None: of all).
+    """Return an agent with its sessions in some repositories, or in all if `repositories` is None.
 
     None if there is no agent of this name.
     """

@@ -1,7 +1,8 @@
 """Splits a terminal's text by colour and weight, for which the pages have CSS classes.
 
-Programs of agents write the text, so all other terminal sequences are removed. A colour becomes the
-nearest of the sixteen that the style sheet defines, since the pages allow no inline styles.
+The text comes from agents' programs, so all other terminal sequences are removed. Each colour is
+replaced by the nearest of sixteen that the style sheet defines, because the pages allow no inline
+styles.
 """
 
 import re
@@ -36,7 +37,7 @@ class Piece(Struct, frozen=True):
 
 
 def pieces(text: str) -> list[Piece]:
-    """Split a terminal's text by its appearance; neighbours of the same appearance are joined."""
+    """Split a terminal's text by its appearance. Neighbours of the same appearance are joined."""
     found: list[Piece] = []
     style = _Style()
     begin = 0
@@ -91,7 +92,7 @@ class _Style:
 
 
 def _extended(rest: Iterator[int]) -> int:
-    """Return which of the sixteen colours is nearest to an extended one; -1: it is no colour.
+    """Return which of the sixteen colours is nearest to an extended one; -1 if it is invalid.
 
     `rest` begins with 5 and one of 256 colours, or with 2, red, green and blue.
     """
@@ -106,7 +107,10 @@ def _extended(rest: Iterator[int]) -> int:
 
 
 def _of_256(number: int) -> tuple[int, int, int]:
-    """Return a colour of xterm's table (16 to 255) as red, green and blue: a cube, then greys."""
+    """Return a colour of xterm's table (16 to 255) as red, green and blue.
+
+    The table consists of a colour cube, followed by greys.
+    """
     if number >= 232:
         grey = 8 + 10 * (number - 232)
         return grey, grey, grey

@@ -1,4 +1,7 @@
-"""The board: sessions grouped by status, those that wait for a person first, with filters."""
+"""The board: sessions grouped by status, with filters.
+
+Sessions that wait for a person come first.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -62,13 +65,13 @@ class BoardFilter(Struct, frozen=True, kw_only=True):
     agent: str = ""
     status: str = ""
     person: str = ""  #: The login of the requester.
-    search: str = ""  #: A part of the ID, title or branch, or a pull request's number.
+    search: str = ""  #: As in a `SessionQuery`.
     sort: SessionSort = DEFAULT_SORT
     after: str = ""  #: The cursor of the page before, with a `group`; empty: the first page.
 
     @property
     def chosen(self) -> bool:
-        """Whether a field other than the group, the order and the page is set."""
+        """Whether the filter selects sessions, and not only a group, an order or a page."""
         return any((self.project, self.agent, self.status, self.person, self.search))
 
 
@@ -107,14 +110,14 @@ class Board(Struct, frozen=True, kw_only=True):
 
 
 def card(session: Session, queued: QueuedSession | None = None) -> Card:
-    """Return a session as the board shows it; `queued` is its queue entry, None if it has none."""
+    """Return a session in the form of the board. `queued` is its queue entry, if it has one."""
     return Card(summarize(session, queued), next_action(session))
 
 
 def board(
     store: Store, filter: BoardFilter, caps: Caps, projects: tuple[str, ...] | None = None
 ) -> Board:
-    """Read the board. `caps` are the limits of the queue; `projects` as of a `SessionQuery`."""
+    """Read the board. `caps` are the limits of the queue; `projects` is as in a `SessionQuery`."""
     query = SessionQuery(
         projects=projects,
         project=filter.project,
@@ -144,7 +147,7 @@ def board(
 
 
 def by_group(places: Iterable[SessionPlace]) -> dict[str, list[SessionPlace]]:
-    """Return sessions, as their places in the sort order, by the key of their group."""
+    """Group sessions, given by their places in the sort order, by the key of their group."""
     found: dict[str, list[SessionPlace]] = {group.key: [] for group in GROUPS}
     for one in places:
         found[_PEOPLE if one.waits else _GROUP_OF[one.status]].append(one)
@@ -152,7 +155,7 @@ def by_group(places: Iterable[SessionPlace]) -> dict[str, list[SessionPlace]]:
 
 
 class _Shown(NamedTuple):
-    """The sessions of a group that are shown."""
+    """The sessions of a group that are shown on the board."""
 
     places: list[SessionPlace]
     cursor: str  #: As in `BoardGroup`.

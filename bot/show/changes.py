@@ -64,7 +64,7 @@ class NoChanges(Exception):
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
-    """Return the changes in a patch from `base` to `head`, whose secrets the caller has masked."""
+    """Return the changes in a patch from `base` to `head`. The caller has masked its secrets."""
     files, left, complete = list[FileDiff](), _ALL_LINES, patch.complete
     for lines in _by_file(patch.text):
         if len(files) == _FILES:
@@ -77,7 +77,11 @@ def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
 
 
 def _by_file(text: str) -> Iterator[list[str]]:
-    """Yield the lines of each file. Lines of contents begin with a sign, so never with `diff`."""
+    """Yield the lines of each file, which begin with a line `diff ...`.
+
+    A line of a file's contents begins with a sign or a space, so it cannot be taken for such a
+    line.
+    """
     lines: list[str] = []
     # Not `splitlines`, which ends lines at other characters too.
     for line in text.split("\n"):
@@ -113,12 +117,12 @@ def _file(lines: list[str], most: int) -> FileDiff:
 
 
 def _after(words: str, header: list[str]) -> str:
-    """Return the rest of the first line that begins with `words`; empty if there is none."""
+    """Return the rest of the first line that begins with `words`; empty if no line does."""
     return next((line.removeprefix(words) for line in header if line.startswith(words)), "")
 
 
 def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Split a file's lines into the header and the hunks, which are missing in a binary file."""
+    """Split a file's lines into the header and the hunks. A binary file has no hunks."""
     for place, line in enumerate(lines):
         if line.startswith("@@ "):
             return lines[:place], lines[place:]
@@ -126,13 +130,13 @@ def _parts(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _path(name: str) -> str | None:
-    """Return the path in `a/PATH` or `b/PATH`, quoted or not; None for `/dev/null` (no file)."""
+    """Return the path in `a/PATH` or `b/PATH`, quoted or not; None for `/dev/null`."""
     path = name.strip('"\t')
     return None if path == "/dev/null" else path.partition("/")[2]
 
 
 def _only_name(header: list[str]) -> str:
-    """Return the path of a file without hunks: `a/PATH b/PATH` in the first line of its header."""
+    """Return the path of a file without hunks, from `a/PATH b/PATH` in its header's first line."""
     names = header[0].removeprefix("diff --git ")
     return names[: len(names) // 2].strip('"').partition("/")[2]
 
@@ -146,7 +150,10 @@ def _state(words: list[str], *, binary: bool, renamed: bool) -> str:
 
 
 def _lines(body: list[str], mark: str | None, most: int) -> tuple[list[DiffLine], dict[str, int]]:
-    """Return at most `most` lines (`mark`: as in `tokens`), and the number of all lines by sign."""
+    """Return at most `most` lines, and the number of all lines by sign.
+
+    `mark` is as in `tokens`.
+    """
     shown: list[DiffLine] = []
     counts = {"+": 0, "-": 0, " ": 0}
     old = new = 0

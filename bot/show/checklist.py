@@ -29,14 +29,14 @@ class ChecklistItem(Struct, frozen=True, kw_only=True):
 
 
 def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
-    """Return why the bot does not merge an unblocked pull request; None: the bot merges it."""
+    """Return why the bot does not merge an unblocked pull request; None if it does."""
     return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
 
 
 def checklist(session: Session, awaits: Reason | None) -> tuple[ChecklistItem, ...]:
-    """Return what the merge of a session's pull request needs; empty for a session that ended.
+    """Return what the merge of a session's pull request needs; empty for an ended session.
 
-    `awaits` is what `merge_awaits` returns.
+    `awaits` is the result of `merge_awaits`.
     """
     if session.status in TERMINAL:
         return ()

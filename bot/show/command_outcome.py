@@ -1,4 +1,4 @@
-"""What became of a command: applied, refused and why, or not yet and what it waits for."""
+"""The outcome of a command: applied, refused and why, or not yet and what it waits for."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -19,7 +19,7 @@ from lifecycle.model.policy import Policy
 
 
 class CommandOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a command."""
+    """The outcome of a command so far."""
 
     key: str
     session: Annotated[str, Meta(examples=["widgets-12"])]
@@ -43,7 +43,7 @@ def command_outcome(
     policy_of: Callable[[str], Policy],
     now: datetime,
 ) -> CommandOutcome | None:
-    """Return what became of the command with a key; None if there is no such command."""
+    """Return the outcome of the command with this key; None if there is no such command."""
     command = store.commands.get(key)
     if command is None:
         return None
@@ -75,7 +75,10 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
 
 
 def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
-    """A command for a new session: the bot opens it, or says why it does not."""
+    """Return whether the bot opens the session that a command requests, and if not, why.
+
+    The first value is None while that is undecided.
+    """
     reply = store.commands.outcome(command.key)
     if reply is None:
         return None, ""
@@ -104,7 +107,7 @@ def _in_session(
 
 
 def _awaited(facts: Facts, frozen: Frozen) -> str:
-    """Return by whom a session is frozen, and what the command therefore waits for."""
+    """Return who froze a session, and what its command therefore waits for."""
     labelled = frozen in (facts.issue.frozen, *(pull.frozen for pull in facts.pulls))
     match frozen.scope:
         case "all":

@@ -1,4 +1,4 @@
-"""What agents cost in a range of days: by day, project, agent, person and session."""
+"""The costs of agents in a range of days: by day, project, agent, person and session."""
 
 import csv
 import io
@@ -64,12 +64,12 @@ class Costs(Struct, frozen=True, kw_only=True):
 
 
 def days_until(last: date, days: int) -> CostFilter:
-    """Return the filter of a number of days, of which `last` is the last."""
+    """Return the filter for a number of days that ends with the day `last`."""
     return CostFilter(first=last - timedelta(days=days - 1), last=last)
 
 
 def ranges(now: datetime) -> Mapping[str, CostFilter]:
-    """Return the ranges that the page offers, by their titles."""
+    """Return the ranges of days that the page offers, by their titles."""
     today = now.date()
     return {
         "Today": days_until(today, 1),
@@ -81,7 +81,7 @@ def ranges(now: datetime) -> Mapping[str, CostFilter]:
 def costs(
     store: Store, projects: Mapping[str, ProjectSettings], among: UsageFilter, filter: CostFilter
 ) -> Costs:
-    """Sum up what a filter selects; `among` is what `usage_filter` returns for it."""
+    """Sum up the costs that a filter selects. Pass `usage_filter(..., filter)` as `among`."""
     days, step = _days(store.usage.totals("day", among=among), filter)
     count, sessions = store.usage.sessions(among), store.usage.most("cost_usd", among, _ROWS)
     total = replace(_added("", days), sessions=count)
@@ -112,7 +112,7 @@ def usage_filter(
     filter: CostFilter,
     repositories: tuple[str, ...] | None = None,
 ) -> UsageFilter:
-    """Return the filter as the store takes it; `repositories` as there."""
+    """Return the filter in the form that the store takes, which also explains `repositories`."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,
@@ -140,7 +140,7 @@ def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
 
 
 def as_csv(rows: Sequence[UsageRow]) -> str:
-    """Return usage as comma-separated values; the first line has the names of the columns."""
+    """Return usage as comma-separated values, with the column names in the first line."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(UsageRow.__struct_fields__)
@@ -156,7 +156,7 @@ def _cells(row: UsageRow) -> Iterator[object]:
 
 
 def _days(found: Iterable[UsageTotal], filter: CostFilter) -> tuple[tuple[UsageTotal, ...], str]:
-    """Return the total of each day, or of each week of a long range; and `day` or `week`."""
+    """Return the total of each day, or of each week if the range is long, and `day` or `week`."""
     used = {one.name: one for one in found}
     count = (filter.last - filter.first).days + 1
     length, step = (7, "week") if count >= _WEEKS_FROM else (1, "day")
@@ -178,14 +178,14 @@ def _days(found: Iterable[UsageTotal], filter: CostFilter) -> tuple[tuple[UsageT
 
 
 def _added(name: str, totals: Iterable[UsageTotal]) -> UsageTotal:
-    """Return the sum of totals. A session that is in several totals counts several times."""
+    """Return the sum of totals. A session in several totals is counted several times."""
     rows = list(totals)
     sums = {field: sum(getattr(one, field) for one in rows) for field in _ADDED}
     return UsageTotal(name=name, **sums)
 
 
 def _most(totals: Iterable[UsageTotal]) -> tuple[UsageTotal, ...]:
-    """Return the totals that cost most, the highest first, and a last one for all others."""
+    """Return the totals that cost most, the highest first, and at the end one for all others."""
     rows = sorted(totals, key=lambda one: -one.cost_usd)
     others = rows[_ROWS:]
     rest = [_added(f"{len(others)} others", others)] if others else []

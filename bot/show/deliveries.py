@@ -1,4 +1,4 @@
-"""Webhook deliveries with what followed from each."""
+"""Webhook deliveries, each with its effects."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -16,7 +16,7 @@ _EVENTS, _SESSIONS = 20, 5
 
 
 class OutcomeEntry(Struct, frozen=True, kw_only=True):
-    """One thing that followed from a delivery."""
+    """One effect of a delivery."""
 
     text: Annotated[str, Meta(description="What it is, in words.")]
     session: Annotated[str, Meta(description="The session that it concerns; empty: none yet.")]
@@ -38,14 +38,14 @@ class DeliveryEntry(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryDetail(Struct, frozen=True, kw_only=True):
-    """A delivery with what happened next in the sessions that it concerns."""
+    """A delivery with what happened after it in the sessions that it concerns."""
 
     delivery: DeliveryEntry
     next: Annotated[tuple[HistoryEntry, ...], Meta(description="The first events, oldest first.")]
 
 
 def delivery_entries(store: Store, records: Iterable[DeliveryRecord]) -> list[DeliveryEntry]:
-    """Return deliveries with the sessions that they concern, read in one query."""
+    """Return deliveries with the sessions that they concern. Reads the sessions in one query."""
     rows = list(records)
     named = [(each.repository, each.subject) for one in rows for each in one.effects]
     sessions = store.sessions.of_subjects(named) if named else {}
@@ -75,7 +75,7 @@ def delivery_entries(store: Store, records: Iterable[DeliveryRecord]) -> list[De
 
 
 def delivery_detail(store: Store, record: DeliveryRecord) -> DeliveryDetail:
-    """Return a delivery with what happened next."""
+    """Return a delivery with what happened after it in its sessions."""
     (entry,) = delivery_entries(store, [record])
     sessions = list(dict.fromkeys(one.session for one in entry.outcomes if one.session))
     events = store.history.since(sessions[:_SESSIONS], record.at, _EVENTS) if sessions else []

@@ -27,7 +27,7 @@ _LOW: Final = 0.1
 
 
 class BotState(Struct, frozen=True, kw_only=True):
-    """The state of the bot as far as the database has it; `/metrics` shows it too."""
+    """The state of the bot that is in the database. `/metrics` shows it, too."""
 
     incidents: Annotated[tuple[Incident, ...], Meta(description="Open ones, newest first.")]
     freezes: tuple[Freeze, ...]
@@ -67,7 +67,7 @@ class IsolationUse(Struct, frozen=True, kw_only=True):
 
 
 class HealthReport(Struct, frozen=True, kw_only=True):
-    """Whether the bot is healthy, and the states that this follows from."""
+    """Whether the bot is healthy, and the states from which this follows."""
 
     healthy: Annotated[bool, Meta(description="Whether there are no `problems`.")]
     problems: Annotated[tuple[str, ...], Meta(description="What is wrong, with the remedies.")]
@@ -84,7 +84,7 @@ class HealthReport(Struct, frozen=True, kw_only=True):
 
 
 def bot_state(store: Store, caps: Caps) -> BotState:
-    """Read the state of the bot; `caps` has the number of slots."""
+    """Read the state of the bot. The number of slots is taken from `caps`."""
     counts = store.statistics
     return BotState(
         incidents=tuple(store.incidents.current()),
@@ -102,7 +102,7 @@ def bot_state(store: Store, caps: Caps) -> BotState:
 def health_report(
     store: Store, settings: Settings, caps: Caps, process: ProcessState | None, now: datetime
 ) -> HealthReport:
-    """Return whether the bot is healthy; without `process`, as far as its database shows."""
+    """Return whether the bot is healthy. Without `process`, only the database is considered."""
     state, leader = bot_state(store, caps), _leader(store, now)
     unled = [] if leader or process is not None else [says.no_leader()]
     wrong = (*unled, *_problems(state, process, now))

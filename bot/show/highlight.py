@@ -1,7 +1,8 @@
 """Finds comments, strings, numbers and keywords in a line of code, in any common language.
 
-Agents write the code, so one pattern without backtracking is used: those of a full highlighter can
-take minutes on a hostile line, and no other thread runs while Python matches a pattern.
+The code is written by agents and may be hostile. A full highlighter's patterns can take minutes on
+a hostile line, and no other thread runs while Python matches a pattern; so this module uses one
+pattern without backtracking.
 """
 
 import re
@@ -157,14 +158,17 @@ class Token(Struct, frozen=True):
 
 
 def comment_mark(path: str) -> str | None:
-    """Return what begins a comment in a file; None: it is not code in a known language."""
+    """Return what begins a comment in a file; None if the file is not code in a known language."""
     name = path.rpartition("/")[2]
     extension = name.rpartition(".")[2].lower()
     return "#" if name in _NAMES else _COMMENTS.get(extension)
 
 
 def tokens(line: str, mark: str) -> list[Token]:
-    """Split a line of code by kind; `mark` is what `comment_mark` returns for its file."""
+    """Split a line of code by kind of token.
+
+    `mark` is the result of `comment_mark` for its file.
+    """
     found: list[Token] = []
     end = 0
     for match in _TOKEN[mark].finditer(line):

@@ -9,9 +9,10 @@ from lifecycle.model.key import Key
 
 
 def json_value(value: object) -> object:
-    """Convert structs, mappings and sets to what JSON can hold; action keys become text.
+    """Convert structs, mappings and sets to values that JSON has; action keys become text.
 
-    They must be text as keys of JSON objects; elsewhere they are too, so that programs can compare.
+    Keys of JSON objects must be text. Action keys become text elsewhere, too, so that programs can
+    compare both.
     """
     match value:
         case Key():

@@ -1,6 +1,6 @@
 """Bar charts, computed on the server for the templates to draw as SVG.
 
-A chart is stretched to the width of its page, which would distort text: the SVG has only bars.
+The SVG has only bars: a chart is stretched to the width of its page, which would distort text.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def plot(columns: Sequence[Column], marks: Sequence[tuple[str, float]] = ()) -> 
 
 
 def _round_up(value: float) -> float:
-    """Round up to 1, 2 or 5 times a power of ten; 1 for a value of 0."""
+    """Round up to 1, 2 or 5 times a power of ten. Returns 1 for 0."""
     if value <= 0:
         return 1.0
     power = 10.0 ** floor(log10(value))

@@ -40,7 +40,7 @@ class ProjectEntry(Struct, frozen=True, kw_only=True):
 
 
 class PolicyValue(Struct, frozen=True, kw_only=True):
-    """A value of the policy in force, and where it comes from."""
+    """A value of the policy in force, with its source."""
 
     name: Annotated[str, Meta(examples=["merge-method"])]
     value: Any
@@ -97,7 +97,7 @@ def project_detail(
 ) -> ProjectDetail:
     """Return a project. Raises `KeyError` if it is not configured.
 
-    `policy` is the policy in force, which may have values of the repository's file.
+    `policy` is the policy in force, which may have values of the repository's own file.
     """
     project = settings.projects[name]
     entry = _entry(name, project, _open_sessions(store), store.deliveries.last())
@@ -188,7 +188,7 @@ def _agent_labels(project: ProjectSettings, agents: Collection[str]) -> tuple[st
 
 
 def _file(store: Store, repository: str) -> str:
-    """Return the text of the last valid file of a repository; empty: there is none."""
+    """Return the text of a repository's last valid configuration file; empty if it has none."""
     files = {one.repository.casefold(): one.valid for one in store.configurations.all()}
     return files.get(repository.casefold(), "")
 

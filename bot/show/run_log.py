@@ -17,7 +17,7 @@ class NoLog(Exception):
 
 
 class LogPage(Struct, frozen=True, kw_only=True):
-    """Lines that a run printed, without terminal sequences and secrets."""
+    """Lines that a run printed. Terminal sequences are removed and secrets masked."""
 
     lines: tuple[str, ...]
     cursor: Annotated[
@@ -39,10 +39,11 @@ def log_page(
     *,
     ended: bool,
 ) -> LogPage:
-    """Return at most `most` lines from byte offset `start` on; `start` None: the last lines.
+    """Return at most `most` lines from byte offset `start` on, or the last lines if it is None.
 
     `read(start, end)` returns the bytes between two offsets; `size` is the number of all bytes. An
-    incomplete line is left for the next page, unless the run has `ended`. `redact` masks secrets.
+    incomplete last line is left for the next page, unless the run has `ended`. `redact` masks
+    secrets.
     """
     place = max(0, size - _LINE_BYTES) if start is None else min(start, size)
     lines, rest, partial = list[bytes](), b"", start is None and place > 0

@@ -61,7 +61,7 @@ class ActionEntry(Struct, frozen=True, kw_only=True):
 
 
 class CommandEntry(Struct, frozen=True, kw_only=True):
-    """One command a person gave."""
+    """A command that a person gave."""
 
     key: str
     kind: Annotated[str, Meta(examples=["tell"])]
@@ -98,7 +98,7 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
     log: Annotated[str, Meta(description="The last lines of the agent's output.")]
     resources: Annotated[
         Resources | None,
-        Meta(description="Those of its run; null: it does not run, or they cannot be measured."),
+        Meta(description="What its run uses; null: it does not run, or this cannot be measured."),
     ]
 
 
@@ -119,7 +119,7 @@ class CommandReply(Struct, frozen=True):
 
 
 def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explanation:
-    """Compute the decision on a session from its facts, without acting on it or recording it."""
+    """Compute the decision on a session from its facts. Neither acts on it nor records it."""
     facts = store.facts.get(session)
     return Explanation(
         facts=facts,
@@ -134,7 +134,7 @@ def replies_by_command(
 ) -> Mapping[str, CommandReply]:
     """Return the replies to commands, by the command's key as text.
 
-    `unrecorded` are replies, by action key, that are not in the outbox, as in mode `observe`.
+    `unrecorded` are replies that are not in the outbox, as in mode `observe`, by action key.
     """
     actions = (entry.action for entry in outbox)
     replies = {
@@ -151,7 +151,7 @@ def replies_by_command(
 def command_entries(
     session: Session, answers: Mapping[str, CommandReply]
 ) -> tuple[CommandEntry, ...]:
-    """Return a session's commands, newest first; `answers` are the replies by command key."""
+    """Return a session's commands, newest first. `answers` are the replies by command key."""
     none = CommandReply(accepted=True, text="")
     return tuple(
         CommandEntry(

@@ -38,7 +38,7 @@ class FactGroup(Struct, frozen=True, kw_only=True):
 
 
 class ExplainedDecision(Struct, frozen=True, kw_only=True):
-    """The facts of a session, the signals that they reduce to, and the rule that applies."""
+    """The facts of a session, the signals that are derived from them, and the rule that applies."""
 
     status: str
     because: str  #: The reason for the status, in words.
@@ -49,7 +49,7 @@ class ExplainedDecision(Struct, frozen=True, kw_only=True):
 
 
 def explained(found: Explanation) -> ExplainedDecision:
-    """Return an explanation in words and JSON, as the page shows it."""
+    """Return an explanation in words and JSON, in the form that the page shows."""
     decision = found.decision
     signals = msgspec.structs.asdict(decision.signals)
     return ExplainedDecision(

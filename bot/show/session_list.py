@@ -21,9 +21,9 @@ WAITING: Final = frozenset(
 def list_sessions(
     store: Store, query: SessionQuery, caps: Caps
 ) -> tuple[list[SessionSummary], str]:
-    """Return a page of sessions and the cursor for the next page; empty: there are no more.
+    """Return a page of sessions, and the cursor of the next page; empty on the last page.
 
-    `caps` are the limits on running sessions, for the order of the queue.
+    `caps`, the limits on running sessions, determine the order of the queue.
     """
     page = store.session_list.page(query, WAITING)
     queued = {one.session: one for one in store.slots.queue(caps)}

@@ -1,6 +1,6 @@
 """Summaries of a session, its pull requests and its budgets for lists, pages and the API.
 
-The texts in them have no control characters.
+Control characters are removed from the texts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ class PullSummary(Struct, frozen=True, kw_only=True):
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """What the agent says, what its activity was read from, and what all its runs used."""
+    """What the agent says, what its activity was read from, and what all its runs have used."""
 
     summary: str
     evidence: Annotated[str, Meta(description="What its activity was read from.")]
@@ -96,7 +96,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
 
 
 class BudgetUsage(Struct, frozen=True, kw_only=True):
-    """A budget with a limit."""
+    """How much of a budget with a limit is used."""
 
     name: Annotated[str, Meta(description="The name of the budget.")]
     spent: float
@@ -105,7 +105,7 @@ class BudgetUsage(Struct, frozen=True, kw_only=True):
 
 
 class RefusedConnection(Struct, frozen=True, kw_only=True):
-    """A host that the proxy refused to a session."""
+    """A host to which the proxy refused to connect a session."""
 
     host: str  #: Empty: one entry for all hosts after the first 50 of a session.
     port: int
@@ -152,7 +152,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
 
 
 def waits_for_person(session: Session) -> bool:
-    """Whether a session waits for a person; an ended session can, while its issue is open."""
+    """Whether a session waits for a person. An ended session can, while its issue is open."""
     wanted = session.ended is None or session.issue.open
     return wanted and needs_person(Status(session.status), session.reason)
 
@@ -197,7 +197,7 @@ def summarize_pull(pull: Pull) -> PullSummary:
 
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
-    """Return a session's budgets that have a limit, which `budget` commands raise."""
+    """Return a session's budgets that have a limit. `budget` commands raise these limits."""
     applied = apply_commands(facts, policy, now).facts
     limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(
@@ -215,7 +215,7 @@ def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsa
 def refused_connections(
     refused: Iterable[RefusedHost], project: str
 ) -> tuple[RefusedConnection, ...]:
-    """Return the hosts that the proxy refused to a session; the remedies name its `project`."""
+    """Return the hosts that the proxy refused to a session. The remedies name its `project`."""
     return tuple(
         RefusedConnection(
             host=page_text.line(one.host),

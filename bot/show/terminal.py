@@ -30,7 +30,7 @@ _STEP_LINES = 1_000  #: So many lines that a step printed are shown, the last on
 
 
 class StepLog(Struct, frozen=True, kw_only=True):
-    """An attempt at the project's own commands in a workspace, and the end of its output."""
+    """An attempt to run the project's own commands in a workspace, and the end of its output."""
 
     step: str  #: `setup` or `teardown`.
     says: str
@@ -39,7 +39,10 @@ class StepLog(Struct, frozen=True, kw_only=True):
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """Functions that return what a session shows; each takes the session's ID first."""
+    """Functions that return what the agents of sessions show.
+
+    The first argument is a session's ID.
+    """
 
     attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
     log: Callable[[str], str]  #: The last lines of its output; empty: no run.
@@ -61,7 +64,7 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
-    """Return the functions for a store's sessions; `redact` masks secrets in what they return."""
+    """Return the functions for a store's sessions. `redact` masks secrets in their results."""
     transcripts = Transcripts(
         store, locations.host.records, locations.adapters, locations.paths.archive, redact
     )
@@ -157,7 +160,7 @@ def _step_log(record: StepRecord, locations: Locations, redact: Redaction) -> St
 
 
 def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
-    """Return base commit, head commit and the patch between them. Raises `NoChanges`."""
+    """Return the base commit, the head commit and the patch between them. Raises `NoChanges`."""
     pull = session.pulls[-1] if session.pulls else None
     head = session.work.head or (pull.head if pull else "")
     bases = [base for base in (pull.base if pull else "", session.work.base) if base]

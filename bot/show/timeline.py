@@ -17,7 +17,7 @@ _MOST_DETAILS = 30
 
 
 class TimelineDetail(Struct, frozen=True):
-    """A smaller event that belongs to an entry."""
+    """A smaller event, shown below the entry that it belongs to."""
 
     at: datetime
     text: str
@@ -60,9 +60,9 @@ class _Open:
 def timeline(
     events: Iterable[SessionEvent], base: str, replies: Mapping[str, CommandReply]
 ) -> list[TimelineEntry]:
-    """Return what happened, newest first, from events that are newest first.
+    """Return what happened, newest first. `events` are newest first, too.
 
-    `base` is the commit that the branch was made from: a workspace at this commit has no work yet.
+    `base` is the commit from which the branch was made: a workspace at this commit has no work yet.
     `replies` are the replies to commands, by the command's key as text.
     """
     entries: list[_Open] = []
@@ -87,7 +87,7 @@ def _is_detail(line: Line, before: str) -> bool:
 
 
 def _add_command(entry: _Open, event: SessionEvent, replies: Mapping[str, CommandReply]) -> None:
-    """Add what the person wrote and the reply to it."""
+    """Add what the person wrote, and the reply to it."""
     data = event.row.data
     entry.quote = "" if data["kind"] == "help" else data["text"]
     if reply := replies.get(data.get("key", "")):
@@ -95,7 +95,10 @@ def _add_command(entry: _Open, event: SessionEvent, replies: Mapping[str, Comman
 
 
 class _Sentences:
-    """Turns events into sentences. Takes the oldest first: sentences depend on earlier events."""
+    """Turns events into sentences.
+
+    Pass the oldest event first: sentences depend on earlier events.
+    """
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -103,7 +106,7 @@ class _Sentences:
         self._red: frozenset[str] = frozenset()
 
     def of(self, event: SessionEvent) -> Iterator[Line]:
-        """Yield the sentences for one event; most events have one."""
+        """Yield the sentences for an event, which is one sentence for most events."""
         row, data = event.row, event.row.data
         match row.kind:
             case HistoryKind.CREATED:

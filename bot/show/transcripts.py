@@ -28,12 +28,12 @@ class NoTranscript(Exception):
 
 
 class Transcript:
-    """The messages of one run, with secrets masked. Keeps its position, so it is for one thread."""
+    """The messages of one run, with secrets masked. Keeps its position, so use it in one thread."""
 
     def __init__(
         self, records: LocalRecords, run: RunRef, begun: datetime, over: datetime, redact: Redaction
     ) -> None:
-        """Take the conversation's messages from `begun` until before `over`, and undated ones."""
+        """Take the messages from `begun` until before `over`, and those without a time."""
         self._records = records
         self._run = run
         self._begun = begun
@@ -50,11 +50,11 @@ class Transcript:
         return []
 
     def page(self, first: int, most: int) -> list[Message]:
-        """Skip `first` messages from the position on; return at most `most` of those after them."""
+        """Skip `first` messages from the current position on; return at most `most` messages."""
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return the number of the first returned message (0 if none), and the last `most`."""
+        """Return the last `most` messages, and before them the number of the first (0 if none)."""
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 
@@ -81,7 +81,7 @@ class Transcripts:
         archive: Path,
         redact: Redaction,
     ) -> None:
-        """`archive` is the folder of all archived sessions."""
+        """`archive` is the folder with the archives of all sessions."""
         self._store = store
         self._records = records
         self._adapters = adapters
@@ -104,7 +104,7 @@ class Transcripts:
 
     @contextmanager
     def _kept(self, run: RunRef) -> Iterator[LocalRecords]:
-        """Yield the run's records on its host or, if these are gone, in its unpacked archive."""
+        """Yield the run's records on its host or, if they are gone, in its unpacked archive."""
         archived = self._archive / run.session
         if self._records.files(run) or not archived.is_dir():
             yield self._records

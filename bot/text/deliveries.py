@@ -1,9 +1,9 @@
-"""Describes what followed from a webhook delivery, or why nothing did."""
+"""Describes the effects of a webhook delivery, or why it had none."""
 
 from collections.abc import Mapping
 from typing import Final
 
-#: Why nothing followed from a delivery, by the values of `Ignored`.
+#: Why a delivery had no effect, by the values of `Ignored`.
 _IGNORED: Final[Mapping[str, str]] = {
     "event": "the bot does not read this kind of event or action",
     "own": "the bot wrote this comment itself",
@@ -25,7 +25,7 @@ _SUBJECTS: Final[Mapping[str, str]] = {
 
 
 def why_ignored(reason: str, repository: str) -> str:
-    """Return why nothing followed from a delivery; `reason` is a value of `Ignored`.
+    """Say why a delivery had no effect. `reason` is a value of `Ignored`.
 
     `repository` is empty for a delivery that names none.
     """
@@ -34,12 +34,12 @@ def why_ignored(reason: str, repository: str) -> str:
 
 
 def refresh_words(repository: str, subject: str) -> str:
-    """Return that the bot looks again at a subject, such as `issue:12`, on GitHub."""
+    """Say that the bot reads a subject, such as `issue:12`, again from GitHub."""
     return f"look again at {subject_words(subject)} of {repository}"
 
 
 def command_words(actor: str, command: str, subject: str) -> str:
-    """Return who gave which command on which subject, such as `number:12`."""
+    """Say who gave which command on which subject, such as `number:12`."""
     return f"@{actor} commands {command} on {subject_words(subject)}"
 
 

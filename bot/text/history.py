@@ -58,9 +58,9 @@ def describe_action(action: do.Action) -> str:
 
 
 def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:
-    """Return the sentence for a row of history, from its kind and data.
+    """Return the sentence for a row of the history, from the row's kind and data.
 
-    `actions` maps action keys to phrases; a key that it lacks is shown unchanged.
+    `actions` maps action keys to phrases. A key without a phrase is shown unchanged.
     """
     values = dict(data)
     if kind == "observed":

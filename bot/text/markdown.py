@@ -1,7 +1,7 @@
 """Parses GitHub-flavoured Markdown: the visible text, and the lines that address the bot.
 
-The structure is markdown-it-py's, which follows CommonMark; tables, task lists and footnotes are
-added as GitHub reads them.
+The structure is parsed by markdown-it-py, which follows CommonMark. Tables, task lists and
+footnotes are added in the way in which GitHub reads them.
 https://github.github.com/gfm/
 https://docs.github.com/en/get-started/writing-on-github
 """
@@ -73,11 +73,12 @@ class Address(Struct, frozen=True):
 
 
 def visible(text: str) -> str:
-    """Remove from Markdown the text that GitHub does not show.
+    """Remove the text that GitHub does not show from Markdown.
 
-    Removed are HTML comments, declarations and instructions, attributes without a URL, alternative
-    texts of images, titles of links, footnotes without a reference, and words after the language
-    of a code block. Link references become URLs, and entities characters. Code is unchanged.
+    These are removed: HTML comments, declarations and instructions, attributes without a URL,
+    alternative texts of images, titles of links, footnotes without a reference, and words after the
+    language of a code block. Link references become URLs, and entities characters. Code is
+    unchanged.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text
@@ -86,8 +87,8 @@ def visible(text: str) -> str:
 def addresses(text: str, slug: str = "") -> tuple[Address, ...]:
     """Find the lines that begin with `/mergewright` or `@mergewright`.
 
-    With the App's `slug` `acme-bot`, `@acme-bot` and `@acme-bot[bot]` address the bot too. Lines
-    in quotes, code and hidden comments do not count. At most ten lines are returned.
+    With the App's `slug` `acme-bot`, `@acme-bot` and `@acme-bot[bot]` address the bot, too. Lines
+    in quotes, code and hidden comments do not count. Returns at most ten lines.
     """
     named, address = _patterns(slug)
     if named.search(text) is None:
@@ -134,7 +135,7 @@ def _next(found: Container[int], number: int, page: "_Page") -> int:
 
 
 class _Edit(NamedTuple):
-    """A part of the text, between two positions, which `text` replaces; `tag`: an HTML tag."""
+    """Puts `text` in place of a part of the source. `tag`: that part is an HTML tag."""
 
     start: int
     end: int
@@ -174,11 +175,11 @@ class _Page:
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:
-        """Return the text between two positions without hidden comments; tags are kept."""
+        """Return the text between two positions without hidden comments. Tags are kept."""
         return self._edited(start, end, [edit for edit in self._edits if not edit.tag])
 
     def ends_paragraph(self, number: int) -> bool:
-        """Whether a line is blank, and not a blank line of a code block."""
+        """Whether a line is blank. A blank line inside a code block does not count."""
         return not self.lines[number].strip() and number not in self._blocks
 
     def _edited(self, start: int, end: int, edits: list[_Edit]) -> str:
@@ -297,7 +298,10 @@ class _Page:
                 break
 
     def _unparsed(self, start: int, end: int) -> None:
-        """Read text of unknown structure: what could be hidden in it counts as hidden."""
+        """Read text whose structure is unknown.
+
+        Whatever could be hidden in it is treated as hidden.
+        """
         self._html(start, end)
         for pattern in (_ALTERNATIVE, _TITLE):
             for found in pattern.finditer(self.text, start, end):
@@ -347,7 +351,7 @@ class _Page:
                 self._mask(self._quoting_from, ends)
 
     def _unused_footnotes(self, tokens: list[Token]) -> None:
-        """Hide footnotes that nothing refers to."""
+        """Hide footnotes to which nothing refers."""
         if not self._footnotes:
             return
         texts = [
@@ -363,9 +367,10 @@ class _Page:
 
 
 def _column(source: str, line: str, part: str, after: int | None) -> int | None:
-    """Return the column of `line` where `part` begins; None if `source` does not contain it.
+    """Return the column of `line` at which `part` begins; None if `source` does not contain it.
 
-    `source` is the line as the parser gets it. In a table, columns before `after` are skipped.
+    `source` is the line in the form in which the parser gets it. In a table, columns before `after`
+    are skipped.
     """
     indent = len(part) - len(part.lstrip())
     part = part.strip()
@@ -374,7 +379,7 @@ def _column(source: str, line: str, part: str, after: int | None) -> int | None:
 
 
 def _bare(tag: re.Match[str]) -> str:
-    """Return a tag with only those attributes that contain a URL."""
+    """Return an HTML tag with only those attributes that contain a URL."""
     return f"{tag['tag']}{''.join(_ATTRIBUTE.findall(tag['rest']))}>"
 
 

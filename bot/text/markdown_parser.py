@@ -1,4 +1,4 @@
-"""A Markdown parser whose tokens have their positions in the source."""
+"""A Markdown parser whose tokens know their positions in the source."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -20,8 +20,8 @@ class Shown(NamedTuple):
 def parser() -> MarkdownIt:
     """Return a parser of CommonMark with tables.
 
-    In `meta`, tokens of code spans, HTML and entities have a `span` (start and end in the block's
-    text), and links and images a list of `Shown` as `edits`.
+    It notes positions in the `meta` of tokens: for code spans, HTML and entities, a `span` (start
+    and end in the block's text); for links and images, a list of `Shown` called `edits`.
     """
     # Emphasis hides no text: not parsing it saves time.
     made = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
@@ -37,7 +37,7 @@ def parser() -> MarkdownIt:
 
 
 def _with_span(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """Return a rule that does the same and notes each token's position in its block's text."""
+    """Wrap a rule so that it also notes each token's position in the text of its block."""
 
     def noting(state: StateInline, silent: bool) -> bool:
         start, known = state.pos, len(state.tokens)
@@ -64,7 +64,7 @@ def _link(state: StateInline, silent: bool) -> bool:
 
 
 def _image(state: StateInline, silent: bool) -> bool:
-    """Parse an image, and note the parts that a page does not show: alternative text, title."""
+    """Parse an image, and note the parts that a page does not show: alternative text and title."""
     start = state.pos
     # Silently, because the parser would call itself for images in the alternative.
     if not image(state, True):
@@ -79,8 +79,8 @@ def _image(state: StateInline, silent: bool) -> bool:
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
     """Yield the edits of a link or image that was just parsed; they begin at `shown`.
 
-    Its label is between the positions `start` and `label`. A reference becomes its URL, because
-    pages do not show the reference. A title is removed.
+    Its label is between the positions `start` and `label`. A reference is replaced by its URL,
+    because pages do not show the reference. A title is removed.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

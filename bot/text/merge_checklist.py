@@ -7,7 +7,7 @@ from lifecycle.model.status import Reason
 
 
 class Need(NamedTuple):
-    """Something that a merge needs, and the blockers that say that it is missing."""
+    """Something that a merge needs, with the blockers which mean that it is missing."""
 
     title: str
     blockers: frozenset[str]  #: Names of `BLOCKERS` in `lifecycle.judge.rules`, and `frozen`.
@@ -54,7 +54,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
 }
 #: Blockers that the agent resolves, unless the session waits for a person.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
-A_PERSON: Final = "a person is needed: see Next"
+A_PERSON: Final = 'a person acts: see "Next"'
 
 NO_PULL: Final = "Mergewright opens it once the agent has committed and finished its turn"
 OPENED: Final = "it is open"

@@ -10,6 +10,8 @@ from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line
 _TITLE_LIMIT, _BODY_LIMIT, _MOST_TRAILERS = 256, 20_000, 50
 _PLACEHOLDER = re.compile(r"\{(title|number|issue|commits|body)\}")
 #: Credit and sign-off: https://docs.github.com/en/pull-requests/committing-changes-to-your-project/creating-and-editing-commits/creating-a-commit-with-multiple-authors
+# Agents write the lines: blanks are taken at once (`*+`), since trying all ways to divide them
+# between the groups takes hours, in which no other thread runs.
 _TRAILER = re.compile(
     r"^(co-authored-by|signed-off-by):[ \t]*+([^<>@#/\n]{1,100})"
     r"<([\w.+\-\[\]]{1,100}@[\w.-]{1,100})>[ \t]*$",
@@ -26,7 +28,7 @@ def merge_title(template: str, title: str, number: int, issue: int) -> str:
     """Return the first line of a merge commit's message, of at most 256 characters.
 
     The template may use `{title}`, `{number}` (of the pull request) and `{issue}`, which is empty
-    where there is none.
+    if there is none.
     """
     values = {"title": one_line(title), "number": str(number), "issue": str(issue or "")}
     return cut(one_line(_filled(template, values)), _TITLE_LIMIT)
@@ -42,10 +44,10 @@ def merge_message(
     body: str = "",
     trailers: Iterable[str] = (),
 ) -> str:
-    """Return the body of a merge commit's message; the lines `trailers` are its last paragraph.
+    """Return the body of a merge commit's message. The lines `trailers` are its last paragraph.
 
-    Besides the names in `merge_title`, the template may use `{commits}`, the commits' subjects as
-    a list, and `{body}`, the pull request's description without the bot's own lines.
+    Besides the names in `merge_title`, the template may use `{commits}`, the commits' subjects as a
+    list, and `{body}`, the pull request's description without the bot's own lines.
     """
     described = _HIDDEN.sub("", _OWN_LINES.sub("", body.replace("\r\n", "\n")))
     values = {
@@ -63,8 +65,8 @@ def merge_message(
 def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the `Co-authored-by` and `Signed-off-by` lines of commit messages, each once.
 
-    Each author (`NAME <EMAIL>`) is credited as a co-author. Lines without a name and address, and
-    names with a mention, a command or a closing keyword, are left out.
+    Each author (`NAME <EMAIL>`) is credited as a co-author. Leaves out lines without a name and an
+    address, and names with a mention, a command or a closing keyword.
     """
     found: dict[tuple[str, str], str] = {}
     credited = (f"Co-authored-by: {author}" for author in authors)

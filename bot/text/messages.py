@@ -1,4 +1,4 @@
-"""Writes every comment and check-run text that the bot posts on GitHub: a function per message.
+"""Writes every comment and check-run text that the bot posts on GitHub, with a function for each.
 
 `comment_body` calls the function that an action names as its topic. Text of agents, programs and
 other people is neutralized before it becomes part of a message.
@@ -34,7 +34,7 @@ PRIORITIES: Final[Mapping[str, str]] = {
 
 
 def ready(sha: str) -> str:
-    """Return that the pull request can be merged, and that the bot merges it on command."""
+    """Say that the pull request can be merged, and that the bot does so on command."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
         f"Comment `/{NAME} merge` to merge it."
@@ -42,9 +42,9 @@ def ready(sha: str) -> str:
 
 
 def ready_by_hand(sha: str, why: str = "") -> str:
-    """Return that the pull request can be merged, but only by people.
+    """Say that the pull request can be merged, but only by people.
 
-    `why` says why the bot cannot merge it; empty: because of the setting `auto-merge = "off"`.
+    `why` says why the bot cannot merge it; if empty, the reason is `auto-merge = "off"`.
     """
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
@@ -53,7 +53,7 @@ def ready_by_hand(sha: str, why: str = "") -> str:
 
 
 def ready_behind(sha: str) -> str:
-    """Return that the bot merges a pull request on command, although it is behind its base."""
+    """Say that the pull request is behind its base, and that the bot merges it on command."""
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
@@ -61,7 +61,10 @@ def ready_behind(sha: str) -> str:
 
 
 def ready_behind_by_hand(sha: str, why: str = "") -> str:
-    """Return that people can merge a pull request behind its base; `why`: see `ready_by_hand`."""
+    """Say that the pull request is behind its base, and that only people can merge it.
+
+    `why` is as in `ready_by_hand`.
+    """
     return (
         f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
         f"Update it on GitHub or comment `/{NAME} update`. "
@@ -70,7 +73,10 @@ def ready_behind_by_hand(sha: str, why: str = "") -> str:
 
 
 def _by_hand(what: str, why: str) -> str:
-    """Return what people have to do, and why the bot cannot; empty `why`: it is configured so."""
+    """Say what people have to do, and why the bot cannot.
+
+    An empty `why`: it is configured not to.
+    """
     if not why:
         return f"{what}."
     return (
@@ -79,29 +85,29 @@ def _by_hand(what: str, why: str) -> str:
 
 
 def attention(session: str, because: str, remedy: str, priority: str) -> str:
-    """Return that a session waits for a person; `priority` is a key of `PRIORITIES`."""
+    """Say that a session waits for a person. `priority` is a key of `PRIORITIES`."""
     return _notice(priority, f"session `{session}`: {full_stop(because)}", remedy)
 
 
 def paused(session: str, because: str, remedy: str, priority: str) -> str:
-    """Return that a session is paused, by a person, a budget or a usage limit."""
+    """Say that a session is paused, because of a person, a budget or a usage limit."""
     return _notice(priority, f"session `{session}` is paused: {full_stop(because)}", remedy)
 
 
 def warning(session: str, because: str) -> str:
-    """Return a warning that needs no action yet, such as that a budget is nearly used up."""
+    """Warn of something that needs no action yet, such as a budget that is nearly used up."""
     return _notice("warning", f"session `{session}`: {full_stop(because)}", "")
 
 
 def ended(session: str, because: str, remedy: str, priority: str, status: str) -> str:
-    """Return that a session has ended without a merge; `status` is the one it ended with."""
+    """Say that a session has ended without a merge. `status` is its last status."""
     how = "has failed" if status == Status.ERRORED else "has ended"
     text = f"session `{session}` {how}: {full_stop(because)}"
     return _notice(priority, text, remedy)
 
 
 def handed_to_human(sha: str) -> str:
-    """Return that a person pushed to the agent's branch, so the agent gets no work for now."""
+    """Say that a person pushed to the agent's branch, so that the agent gets no work for now."""
     return (
         f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
         f"The agent continues when you write a request here, or after `/{NAME} resume`."
@@ -114,7 +120,7 @@ def reviewed(agent: str, text: str) -> str:
 
 
 def done_in(sha: str) -> str:
-    """Return that a pushed commit does what a review thread asks for."""
+    """Say that a pushed commit does what a review thread asks for."""
     return f"Done in {sha[:7]}."
 
 
@@ -124,13 +130,13 @@ def answer(text: str) -> str:
 
 
 def summary(project: str, counts: str) -> str:
-    """Return that all sessions of a project have ended; `counts` is like `2 merged, 1 killed`."""
+    """Say that all sessions of a project have ended. `counts` is like `2 merged, 1 killed`."""
     counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
     return f"All sessions of `{project}` have finished: {counts}."
 
 
 def no_session(kind: str) -> str:
-    """Return that the command `kind` had no effect, because there is no session."""
+    """Say that the command `kind` had no effect, because there is no session."""
     return (
         f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
         f"start one, comment `/{NAME} start` on the issue; on a pull request, comment "
@@ -139,12 +145,12 @@ def no_session(kind: str) -> str:
 
 
 def unknown_session(session: str) -> str:
-    """A command named a session that does not exist, or belongs to another repository."""
+    """Say that the session named in a command does not exist or is of another repository."""
     return f"There is no session {session} in this repository, so nothing was done."
 
 
 def several(kind: str, session: str, others: str) -> str:
-    """A command on an issue with several open sessions named none of them."""
+    """Say which of an issue's open sessions gets a command that names none, and how to name one."""
     return (
         f"This issue has several sessions. `{kind}` went to {session}, the newest one; the others "
         f"are {others}. To choose one, write `/{NAME} SESSION {kind}`."
@@ -152,16 +158,17 @@ def several(kind: str, session: str, others: str) -> str:
 
 
 def outsider(login: str) -> str:
-    """Return that the bot ignored a label, command or comment of a person without write access."""
+    """Say that the bot ignored a label, command or comment of a person without write access."""
     return (
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
-        "only people with write access, or (except `merge`, `allow`, `budget` and `adopt`) listed "
-        "in the configuration, can instruct the bot. Such a person can repeat it."
+        "only people with write access, and those listed in the configuration, can instruct the "
+        "bot. The commands `merge`, `allow`, `budget` and `adopt` always need write access. One of "
+        "these people can repeat it."
     )
 
 
 def not_started(why: str) -> str:
-    """Return why the command `start` was refused."""
+    """Say why the command `start` was refused."""
     return f"Could not start an agent. {sentence(why)}"
 
 
@@ -182,11 +189,11 @@ MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
 
 
 def comment_body(topic: str, values: Mapping[str, str]) -> str:
-    """Return the comment for a topic of `MESSAGES`; `values` are the arguments of its function.
+    """Return the comment for a topic of `MESSAGES`. `values` are the arguments of its function.
 
-    Values can neither mention people nor give commands. Markup in them has no effect either,
-    except in an agent's review. If `because` has several lines, such as a question, those after the
-    first become a Markdown quote. Raises `KeyError` for an unknown topic.
+    Values can neither mention people nor give commands. Markup in them has no effect either, except
+    in an agent's review. If `because` has several lines, for example a question, the lines after
+    the first become a Markdown quote. Raises `KeyError` for an unknown topic.
     """
     safe = {name: neutralize(cut(text, _VALUE_LIMIT)) for name, text in values.items()}
     if topic != "reviewed":
@@ -200,7 +207,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
     """Return the status comment of a session, for its issue and its pull requests.
 
     `page` is the URL of the session's page. `slug` is the GitHub App's name, which people can
-    mention to give commands; empty: the bot has a token instead of an App.
+    mention to give commands; it is empty if the bot has a token instead of an App.
     """
     question = neutralize(cut(summary.question, _VALUE_LIMIT)).splitlines()
     facts = (
@@ -235,8 +242,8 @@ def _sentence(text: str) -> str:
 def pull_title(template: str, number: str, issue_title: str, subjects: list[str]) -> str:
     """Return a pull request's title: the only commit's subject, or else the issue's title.
 
-    `template` may use this text as `{title}`, and the issue's `{number}`. Without an issue, the
-    number is the end of the session's id, such as `p3`.
+    `template` may use this text as `{title}`, and the issue's number as `{number}`. Without an
+    issue, the number is the end of the session's ID, such as `p3`.
     """
     title = subjects[0] if len(subjects) == 1 and subjects[0] else issue_title
     title = one_line(title) or f"Changes for issue {number}"
@@ -246,11 +253,11 @@ def pull_title(template: str, number: str, issue_title: str, subjects: list[str]
 def pull_body(
     issue: int, agent: str, requester: str, summary: str, subjects: list[str], template: str = ""
 ) -> str:
-    """Return a pull request's description; the issue 0 is none.
+    """Return a pull request's description. `issue` is 0 if there is none.
 
     Our own lines come first, because a code fence or HTML comment that the agent left open hides
-    everything below it. `template` is the repository's pull request template: it comes last, unless
-    the agent's summary has all its headings. Without a summary, `subjects` are listed.
+    everything below it. `template`, the repository's pull request template, comes last, unless the
+    agent's summary has all its headings. Without a summary, `subjects` are listed.
     """
     person = f"`{requester}`" if ":" in requester else f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}"
     by = f" at the request of {person}" if requester else ""
@@ -266,9 +273,9 @@ def pull_body(
 
 
 def closes_others(message: str, issue: int) -> bool:
-    """Whether a commit message on the default branch would close other issues than `issue`.
+    """Whether a commit message, once on the default branch, closes other issues than `issue`.
 
-    The issue 0 is none.
+    `issue` is 0 if there is none.
     """
     others = re.sub(rf"(?<![\w/])#{issue}\b", "x", message) if issue else message
     # A bracket alone is no link yet: `Fix [parser]` closes nothing.
@@ -276,7 +283,7 @@ def closes_others(message: str, issue: int) -> bool:
 
 
 def foreign_branch(branch: str) -> str:
-    """Return why a run cannot use a branch of GitHub that the bot has not created."""
+    """Say why a run cannot use a branch on GitHub: the bot has not created it."""
     return (
         f"the branch {branch} already exists on GitHub and was not created by Mergewright; "
         "delete or rename it there"
@@ -284,7 +291,7 @@ def foreign_branch(branch: str) -> str:
 
 
 def tracked_env_files(names: Iterable[str]) -> str:
-    """Return why a run does not start: the repository has files that would get secrets."""
+    """Say why a run does not start: git tracks files into which secrets would be written."""
     return (
         f"the repository has {', '.join(names)}, which `env-files` would fill with values of the"
         " server: remove it from the repository or from `env-files`"
@@ -322,10 +329,10 @@ LFS_FILE_REFUSED = (
 
 
 def rewritten(adopted: str) -> str:
-    """Return why commits are not pushed to an adopted branch: they replace a person's."""
+    """Say why commits are not pushed to an adopted branch: they replace a person's commits."""
     return (
-        f"the commits do not build on {adopted[:7]}, at which the pull request was adopted; rebase "
-        "them onto it, because Mergewright never rewrites people's commits"
+        f"the commits do not contain {adopted[:7]}, the pull request's head when it was adopted; "
+        "rebase them onto it: Mergewright never rewrites people's commits"
     )
 
 
@@ -341,7 +348,7 @@ def held_commits(
     removed: Iterable[tuple[str, str]],
     suspicious: Iterable[tuple[str, str]],
 ) -> str:
-    """Return why a push is held: what is wrong, and where. Empty: nothing is wrong.
+    """Say why a push is held, and which commits or files are the reason; empty if there is none.
 
     `large` are files with their size in bytes, `foreign` and `removed` commits with an email,
     `suspicious` commits with a file (empty: the commit message). At most 5 of each are named.

@@ -1,8 +1,8 @@
 """Neutralizes text of agents and programs, so that GitHub does not act on it.
 
-Mentions, closing keywords, commands and skip instructions keep their appearance and lose their
-effect, in code too, because other bots and commit messages do not parse Markdown. Sources:
-"Linking a pull request to an issue"
+Mentions, closing keywords, commands and skip instructions keep their appearance but lose their
+effect. This applies to code, too, because other bots and commit messages do not parse Markdown.
+Sources: "Linking a pull request to an issue"
 (https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue)
 and "Skipping workflow runs"
 (https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs).
@@ -21,8 +21,8 @@ _COMMAND = re.compile(r"^(?:[^\S\n]|[>*\u200b-])*+/(?=[A-Za-z])", re.MULTILINE)
 _MENTION = re.compile(r"@(?=[A-Za-z0-9])")
 #: GitHub decodes `&#64;` to `@` and `&#35;` to `#` before it looks for mentions and references.
 _ENTITY = re.compile(r"&(?=#?\w{1,31};)")
-# There may be a colon and any markup between the keyword and the reference to an issue. Lengths are
-# capped, so that hostile text takes linear time.
+# There may be a colon, blanks and any markup, also tags and comments, between the keyword and the
+# reference to an issue. Lengths are capped, so that hostile text takes linear time.
 _CLOSING = re.compile(
     r"(?<![A-Za-z0-9])(close[sd]?|fix(?:e[sd])?|resolve[sd]?)"
     r"(?=(?:\s++|<[^<>]{0,1000}+>|[^A-Za-z0-9#\[]){0,50}+"
@@ -38,7 +38,7 @@ _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
 
 
 def neutralize(text: str) -> str:
-    """Return text that looks the same, with a zero-width space in everything GitHub acts on.
+    """Return text that looks the same, with a zero-width space in whatever GitHub would act on.
 
     Control characters other than newlines and tabs are removed.
     """
@@ -59,7 +59,7 @@ def has_closing_keyword(text: str) -> bool:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return at most `limit` characters; a shortened text ends with an ellipsis."""
+    """Return at most `limit` characters. A shortened text ends with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 

@@ -8,7 +8,7 @@ from lifecycle.model.status import Status
 
 
 class ButtonWords(NamedTuple):
-    """The label of a command's button, and the sentence that a person confirms first."""
+    """The label of a command's button, and the question that a person has to confirm."""
 
     label: str
     confirm: str = ""  #: What the command does that cannot be undone; empty: no confirmation.

@@ -1,7 +1,7 @@
-"""Every message that notifiers send: a function for each, which returns its title and its text.
+"""Writes every message that notifiers send, with a function for each: its title and its text.
 
-Chat services act on mentions and markup as GitHub does, so both are neutralized in text of agents
-and other people.
+Like GitHub, chat services act on mentions and markup, so both are neutralized in text of agents and
+other people.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +47,9 @@ def needed(
     choices: Sequence[str] | None,
     url: str,
 ) -> Words:
-    """Return that a session waits for a person, or that it does not continue for now.
+    """Say that a session waits for a person, or that it does not continue for now.
 
-    `choices` are the answers that the agent's question offers; None: the agent asks no question.
+    `choices` are the answers that the agent's question offers; None if the agent asks no question.
     """
     calls = priority in _CALLS or status in (Status.NEEDS_INPUT, Status.STUCK)
     head = "needs you" if calls else f"is {status_words(status)}"
@@ -65,7 +65,7 @@ def needed(
 
 
 def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
-    """Return that a session no longer waits for the reason `because` of an earlier message."""
+    """Say that a session no longer waits for the reason `because` of an earlier message."""
     return _words(
         f"{session} no longer needs you: {_line(title)}",
         f"No longer true: {_block(full_stop(because))}",
@@ -74,7 +74,7 @@ def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
 
 
 def ended(session: str, title: str, status: str, because: str, remedy: str, url: str) -> Words:
-    """Return that a session has ended; `status` is the one it ended with."""
+    """Say that a session has ended. `status` is its last status."""
     how = _ENDS.get(status, "has ended")
     return _words(
         f"{session} {how}: {_line(title)}", _block(sentence(because)), remedy, f"See: {url}"
@@ -82,12 +82,12 @@ def ended(session: str, title: str, status: str, because: str, remedy: str, url:
 
 
 def incident(text: str, url: str) -> Words:
-    """Return a problem that concerns more than one session."""
+    """Report a problem that concerns more than one session."""
     return _words("Mergewright has a problem", _block(sentence(text)), f"See: {url}")
 
 
 def incident_over(text: str, url: str) -> Words:
-    """Return that the problem of an incident is solved."""
+    """Say that the problem of an incident is solved."""
     return _words(
         "Mergewright's problem is solved",
         f"No longer true: {_block(full_stop(text))}",
@@ -127,7 +127,7 @@ def trial(notifier: str, url: str) -> Words:
 
 
 def perhaps_repeated(text: str) -> str:
-    """Return a text with the note that it may be a duplicate, for receivers that drop none."""
+    """Add that the message may be a duplicate, for receivers that do not recognise duplicates."""
     return (
         f"(You may have this message already: the bot was interrupted while it sent it.)\n\n{text}"
     )
@@ -137,8 +137,8 @@ def undelivered(notifier: str, since: str, why: str) -> str:
     """Return the text of the incident that a notifier cannot deliver its messages."""
     return (
         f"The notifier {notifier} has delivered no message since {since}: {why}. Check its receiver"
-        f" and [notify.{notifier}] with `mergewright notify --test {notifier}`; messages are tried"
-        " again by themselves"
+        f" and [notify.{notifier}] with `mergewright notify --test {notifier}`; the bot keeps"
+        " trying to send its messages"
     )
 
 

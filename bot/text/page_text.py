@@ -1,4 +1,4 @@
-"""Prepares text of other people and programs for display; templates escape it for HTML."""
+"""Prepares text of other people and programs for display. Templates escape it for HTML."""
 
 import re
 
@@ -26,7 +26,8 @@ _OUTCOME_WORDS = {
 def block(text: str) -> str:
     """Return text of several lines, such as a log, without control characters.
 
-    Newlines and tabs are kept; of a line that was overwritten in place, the last state is kept.
+    Newlines and tabs are kept. Of a line that was overwritten in place, only its last state is
+    kept.
     """
     return settled(text)
 
@@ -37,7 +38,7 @@ def line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a line of code with U+FFFD in place of each invisible character, for reviewers.
+    """Return a line of code for reviewers, with each invisible character replaced by U+FFFD.
 
     Removing characters that move the cursor or change the reading direction would hide an attack.
     """
@@ -50,19 +51,19 @@ def link(url: str) -> str:
 
 
 def status_words(status: str) -> str:
-    """Return a status as pages and reports show it, such as "needs input"."""
+    """Return a status in the words of pages and reports, such as "needs input"."""
     return _STATUS_WORDS.get(status, status.replace("_", " "))
 
 
 def outcome_words(status: str) -> str:
-    """Return how a session ended, such as "stopped", to follow a number of sessions."""
+    """Return how a session ended, such as "stopped", to be put after a number of sessions."""
     return _OUTCOME_WORDS.get(status, status)
 
 
 def sentence(text: str) -> str:
     """Return a phrase with a capital letter and a full stop.
 
-    If the first word is an identifier, such as a commit or `widgets-12`, it stays as it is.
+    A first word that is an identifier, such as a commit or `widgets-12`, is not capitalized.
     """
     word = text.partition(" ")[0]
     named = ":" in word[:-1] or any(map(str.isdigit, word)) or _COMMIT.fullmatch(word)

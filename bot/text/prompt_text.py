@@ -1,4 +1,4 @@
-"""Cleans and fences text of people and programs for a message to an agent."""
+"""Cleans text of people and programs, and puts it into fences, for a message to an agent."""
 
 import re
 import unicodedata
@@ -28,9 +28,9 @@ def printable(text: str) -> str:
 
 
 def fit(text: str, most: int) -> str:
-    """Return printable text of at most `most` characters, plus a note on how many are left out.
+    """Return printable text of at most `most` characters, with a note on how many were left out.
 
-    Runs of backticks are shortened to eight, so that no text makes its fence long.
+    Runs of backticks are shortened to eight, so that no text needs a long fence.
     """
     shown = _TICKS.sub(lambda run: run[0][:_MAX_TICKS], printable(text))
     if len(shown) <= most:

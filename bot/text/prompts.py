@@ -60,14 +60,14 @@ _LEAST_OF_ITEM = 500
 
 
 class PromptError(Exception):
-    """A prompt is invalid; the message has the file or the prompt's name, and the problem."""
+    """A prompt is invalid. The message has the file, or the prompt's name, and the problem."""
 
 
 class Prompts:
-    """All prompts, compiled and test-rendered. Raises `PromptError` for an invalid file.
+    """All prompts, compiled and rendered once as a test. Raises `PromptError` for an invalid file.
 
-    Files in `folder` replace the built-in prompts of the same name; `projects` are the folders of
-    projects, by name, whose files replace both for the project's sessions.
+    Files in `folder` replace the built-in prompts of the same name. `projects` are folders by name
+    of project; their files replace both for the project's sessions.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Prompts:
 
 
 def _shown(values: Mapping[str, str], most: int) -> dict[str, str]:
-    """Return each value, Markdown as people see it on GitHub, cut to `most` characters."""
+    """Return each value cut to `most` characters, without Markdown that GitHub does not show."""
     return {
         name: fit(visible(text) if name in _MARKDOWN else text, most)
         for name, text in values.items()

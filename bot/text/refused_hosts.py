@@ -1,4 +1,4 @@
-"""Describes the hosts that the proxy refused to a session, and how to allow them."""
+"""Describes the hosts to which the proxy refused to connect a session, and how to allow them."""
 
 import re
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ _USUAL_PORTS = (80, 443)
 
 
 def refused_host(host: str, port: int, times: int, project: str, *, public: bool) -> str:
-    """Return which host was refused, how often, and the remedy.
+    """Say which host was refused, how often, and what to do.
 
-    An empty `host` means several other hosts, which get no remedy. `public` is False for a host
-    that the project allows but that has no public IP address.
+    An empty `host` stands for several other hosts, which get no remedy. `public` is False for a
+    host that the project allows but that has no public IP address.
     """
     often = "once" if times == 1 else f"{times} times"
     if not host:
@@ -26,7 +26,7 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
 
 
 def network_line(network: tuple[str, ...], refused: Iterable[tuple[str, int]]) -> str:
-    """Return the setting `network` as TOML, extended by those hosts that have a domain name."""
+    """Return the setting `network` as TOML, extended by the refused hosts with a domain name."""
     added = [_pattern(host, port) for host, port in refused if _NAME.fullmatch(host)]
     words = (f'"{word}"' for word in dict.fromkeys((*network, *added)))
     return f"network = [{', '.join(words)}]"

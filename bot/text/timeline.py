@@ -45,7 +45,7 @@ _OBSERVED: Final = tuple(
         (r"program was ended by (signal \d+)", _minor("The agent's program was ended by {0}")),
         (r"program was lost: (.*)", Line("The agent's program was lost: {0}", "bad")),
         (r"program is gone", Line("The agent's program is gone", "bad")),
-        (r"runtime/program (\S+) -> (\S+)", _minor("Terminal/program were {0} and are now {1}")),
+        (r"runtime/program (\S+) -> (\S+)", _minor("Terminal/program changed from {0} to {1}")),
         (r"workspace at no commit", _minor("The workspace has no commit")),
         (r"workspace at (\w+)", Line(_COMMITTED, replaces=_COMMITTED.partition("{")[0])),
         (r"workspace has uncommitted changes", _minor("The workspace has uncommitted changes")),
@@ -119,7 +119,7 @@ _NEWS: Final[Mapping[str, str]] = {
 
 
 def observed_line(line: str) -> Line:
-    """Return the sentence for a line that an observer recorded; the line itself if none fits."""
+    """Return the sentence for a line that an observer recorded, or the line itself if none fits."""
     for pattern, said in _OBSERVED:
         if match := pattern.fullmatch(line):
             groups = [group or "" for group in match.groups()]
@@ -139,7 +139,7 @@ class CheckChange(NamedTuple):
 
 
 def check_changes(line: str) -> Iterator[CheckChange]:
-    """Yield the checks in an observed line; nothing if the line is not about checks."""
+    """Yield the checks in an observed line; none if the line is not about checks."""
     if match := _CHECKS.fullmatch(line):
         for part in match[2].split(", "):
             if check := _CHECK.fullmatch(part):
@@ -147,7 +147,7 @@ def check_changes(line: str) -> Iterator[CheckChange]:
 
 
 def checks_line(changes: list[CheckChange], was_red: frozenset[str]) -> list[Line]:
-    """Return the sentences for changed checks; `was_red` are the names of those failed before."""
+    """Return the sentences for changed checks. `was_red` are the names of those that had failed."""
     failed = [one for one in changes if one.state == CheckState.FAILED]
     fixed = [one for one in changes if one.state == CheckState.PASSED and one.name in was_red]
     others = [one for one in changes if one not in failed and one not in fixed]
@@ -171,7 +171,7 @@ def _passes(checks: list[CheckChange]) -> str:
 def created_line(issue: int, origin: str, actor: str) -> Line:
     """Return the first sentence of a session.
 
-    The issue 0 is none, an empty `actor` not named. `origin`: see `Origin`.
+    `issue` is 0 if there is none. An empty `actor` is not named. `origin`: see `Origin`.
     """
     if not issue:
         by = f" by {person(actor)}" if actor else ""
@@ -194,7 +194,7 @@ def reply(text: str, *, accepted: bool) -> str:
 
 
 def freeze_line(actor: str, scope: str, *, on: bool) -> Line:
-    """Return the sentence for a freeze (`on`) or its end; an empty `scope`: everything."""
+    """Return the sentence for a freeze (`on`) or its end. An empty `scope` means everything."""
     what = scope.replace(":", " ") or "everything"
     return Line(f"{person(actor)} {'froze' if on else 'unfroze'} {what}", "warn" if on else "calm")
 
@@ -205,12 +205,12 @@ def metadata_line(actor: str, keys: Sequence[str]) -> Line:
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:
-    """Return the sentence for a decision; `is_new`: it changed the session's status."""
+    """Return the sentence for a decision. `is_new`: it changed the session's status."""
     return Line(because, _NEWS.get(status, "calm"), minor=not is_new or status not in _NEWS)
 
 
 def failed_line(action: str, error: str) -> Line:
-    """Return the sentence for an action that the bot has given up; `action` is its phrase."""
+    """Return the sentence for an action that the bot has given up. `action` is its phrase."""
     return Line(f"{action} failed: {error}", "bad")
 
 

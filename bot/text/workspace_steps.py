@@ -1,4 +1,4 @@
-"""The states of set-up and teardown in words, for pages, the command line and GitHub."""
+"""Describes the states of set-up and teardown, for pages, the command line and GitHub."""
 
 from runtimes.host import StepRecord, StepState, WorkspaceStep
 
@@ -6,7 +6,7 @@ _NAMES = {WorkspaceStep.SETUP: "set-up", WorkspaceStep.TEARDOWN: "teardown"}
 
 
 def step_words(record: StepRecord) -> str:
-    """Return what happened to an attempt at a step, without what its commands printed."""
+    """Say what happened to an attempt at a step, without the output of its commands."""
     name = f"the {_NAMES[record.step]} of the workspace"
     if record.state is StepState.RUNNING:
         return f"{name} is running"

@@ -153,7 +153,7 @@ def test_without_a_bot_the_installation_is_not_healthy(
     deployment.has_session(12)
     result = mergewright("health")
     assert result.code == 1
-    assert "No bot is running: start it by `mergewright serve`." in result.out
+    assert "No bot is running: start it with `mergewright serve`." in result.out
     assert re.search(r"slots +0 of ", result.out)
     with closing(Store(deployment.paths.database)) as store:
         assert store.lease.acquire(this_process(), deployment.now, 3600) is not None

@@ -59,7 +59,7 @@ def test_a_person_resolves_what_the_agent_could_not() -> None:
         blockers=(Blocker("ci_failing", "failing checks: unit"),),
     )
     item = checklist(session, None)[1]
-    assert (item.person, item.resolver) == (True, "a person is needed: see Next")
+    assert (item.person, item.resolver) == (True, 'a person acts: see "Next"')
 
 
 @pytest.mark.parametrize(
