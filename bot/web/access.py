@@ -58,7 +58,7 @@ class Access:
         sign_ins: SignIns,
         people: WriteAccess | None,
     ) -> None:
-        """`people` reads their permissions at GitHub."""
+        """`people` reads visitors' permissions at GitHub."""
         self.page_token = page_token
         self.sign_ins = sign_ins
         self.tokens = PersonalTokens(store)
@@ -73,7 +73,10 @@ class Access:
         self._origin = public.netloc
 
     def __deepcopy__(self, memo: object) -> "Access":
-        """Return itself: Litestar copies guards, but all must count the same wrong tokens."""
+        """Return itself.
+
+        Litestar copies guards, but all of them must count the same wrong tokens.
+        """
         return self
 
     def reach(self, visitor: Visitor) -> Reach:
@@ -83,8 +86,8 @@ class Access:
     def guard(self, connection: Connection, handler: BaseRouteHandler) -> None:
         """Raise an error unless the visitor may use this route, and note who they are.
 
-        401: nobody is signed in. 403: they lack the role, no way to sign in is configured, or
-        another site sent the request. 404: they may not know of the session.
+        401: nobody is signed in. 403: the visitor lacks the role, no way to sign in is configured,
+        or another site sent the request. 404: the visitor may not know that the session exists.
         """
         needs = handler.opt.get(NEEDS)
         if needs is None:
@@ -106,16 +109,16 @@ class Access:
             self._renew_cookie(connection, visitor)
 
     def _renew_cookie(self, connection: Connection, visitor: Visitor) -> None:
-        """Give the browser its next cookie if it is due; `send_cookie` adds it to the response."""
+        """Prepare the browser's next cookie if it is due. `send_cookie` adds it to the response."""
         before = connection.cookies.get(self.sign_ins.name, "")
         if token := self.sign_ins.renewed(before, visitor):
             cookie = self.sign_ins.cookie(token, visitor, secure=is_secure(connection))
             connection.scope.setdefault("state", {})[_NEXT_COOKIE] = cookie
 
     def guard_api(self, connection: Connection, handler: BaseRouteHandler) -> None:
-        """Raise as `guard` does, and raise 403 for a write with a cookie instead of a token.
+        """Raise the errors of `guard`, and 403 for a write that has a cookie instead of a token.
 
-        A browser adds its cookie to requests that other sites cause (CSRF).
+        A cookie is not enough, because browsers add it to requests that other sites cause (CSRF).
         """
         self.guard(connection, handler)
         # Another site can set this header, but does not know the token.
@@ -133,7 +136,7 @@ class Access:
             )
 
     def csrf_token(self, connection: Connection) -> str:
-        """Return the CSRF token for this visitor's forms; it ends with their sign-in."""
+        """Return the CSRF token for this visitor's forms. It is valid until they sign out."""
         return hmac.new(connection.user.sign_in.encode(), b"form", "sha256").hexdigest()
 
     def check_form(self, connection: Connection, token: str) -> None:
@@ -145,7 +148,7 @@ class Access:
             )
 
     def roles_now(self, connection: Connection) -> Callable[[str], Role] | None:
-        """Return the role in each project of the visitor of an open stream; None: it has to end."""
+        """Return the visitor's role in each project, for an open stream; None if it has to end."""
         visitor = self._by_token(connection) or self._by_cookie(connection, note=False)
         return None if visitor is None else self.reach(visitor).snapshot()
 
@@ -184,16 +187,16 @@ class Access:
             raise refused(needs.role, "the repositories of all projects")
 
     def _check_site(self, connection: Connection) -> None:
-        """Raise an error if another site is behind a request, with which a browser sends cookies.
+        """Raise an error if another site may have caused the request, with the browser's cookies.
 
-        Its name may resolve to this server (DNS rebinding), or its page may send a form here. An
-        address as the name is no other site's.
+        That site's name may resolve to this server (DNS rebinding), or its page may send a form
+        here. A request that names the server by its IP address cannot come from such a site.
         """
         host = connection.headers.get("host", "")
         name = _split(f"//{host}").hostname or ""
         if name not in self._hosts and not _is_address(name):
             raise ClientException(
-                f"This server is not {name[:80] or 'there'}.",
+                f"This server is not named {name[:80] or '(no name)'}.",
                 extra={"remedy": "Set server.public-url to the URL that people use."},
             )
         if connection.scope.get("method") in _READS:
@@ -212,7 +215,10 @@ class Access:
 
 
 def is_secure(connection: Connection) -> bool:
-    """Whether a proxy in front ended TLS. A lie can only keep the cookie off plain HTTP."""
+    """Whether a proxy in front of the server ended TLS.
+
+    The header may be a lie, which at most keeps the cookie off plain HTTP.
+    """
     return connection.headers.get("x-forwarded-proto") == "https"
 
 
@@ -224,7 +230,7 @@ async def send_cookie(message: Message, scope: Scope) -> None:
 
 
 class LiveReach:
-    """What the visitor of an open stream may see, which is asked again every few seconds."""
+    """What the visitor of an open stream may see. It is checked again every few seconds."""
 
     def __init__(self, access: Access, connection: Connection) -> None:
         self._read = partial(access.roles_now, connection)
@@ -232,7 +238,7 @@ class LiveReach:
         self._roles: Callable[[str], Role] | None = None
 
     async def roles(self) -> Callable[[str], Role] | None:
-        """Return the visitor's role in each project; None: the stream has to end."""
+        """Return the visitor's role in each project; None if the stream has to end."""
         if time.monotonic() >= self._until:
             with suppress(HTTPException):  # Too many guesses by others: what is known remains.
                 self._roles = await asyncio.to_thread(self._read)
@@ -249,7 +255,7 @@ def _bearer(connection: Connection) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    """Split a URL that another program sent; nothing is in one that is malformed."""
+    """Split a URL that another program sent. The parts of a malformed one are empty."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The page about oneself: roles, personal tokens, and signing out everywhere."""
+"""The page *Account*: a person's roles and personal tokens, and how to sign out everywhere."""
 
 from typing import Annotated
 
@@ -38,7 +38,7 @@ class _Plain(Struct, frozen=True):
 
 
 def account_routes(access: Access) -> Router:
-    """Return the routes. They are for browsers: a token makes and revokes no tokens."""
+    """Return the routes. They are for browsers: no token may create or revoke tokens."""
     render, tokens, sign_ins = templates(), access.tokens, access.sign_ins
 
     def shown(request: _Request, made: str = "") -> str:

@@ -61,10 +61,10 @@ def build(
 ) -> Litestar:
     """Return the application.
 
-    Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, called for each,
-    says that this bot is on standby. `policy_of` returns a project's policy, `caps` the limits of
-    the queue. `people` reads what people may do at GitHub, `sign_in` who they are. Without them an
-    empty `page_token` disables the pages and the API.
+    Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, which is called
+    for each, says that this bot is on standby. `policy_of` returns a project's policy, `caps` the
+    limits of the queue. `people` reads what people may do at GitHub, `sign_in` who they are. If
+    both are None, an empty `page_token` disables the pages and the API.
     """
     views = Views(store, settings, policy_of, caps, terminal, inbox, health)
     https = settings.public_url.startswith("https:")
@@ -102,7 +102,7 @@ def build(
 def _refused(
     request: Request[object, object, State], problem: HTTPException
 ) -> Response[str] | Response[Problem]:
-    """Return an error that belongs to no route: a page for browsers, a problem for programs."""
+    """Return the response to an error outside all routes: HTML for browsers, else JSON."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):
         return as_page(request, problem)
@@ -110,7 +110,7 @@ def _refused(
 
 
 async def _protect(message: Message, _: Scope) -> None:
-    """Add security headers: browsers load and run only what this server sends."""
+    """Add security headers, with which browsers load and run only what this server sends."""
     if message["type"] == "http.response.start":
         given = {name for name, _ in message["headers"]}
         missing = (header for header in _HEADERS if header[0] not in given)

@@ -1,4 +1,4 @@
-"""Reads webhook deliveries for pages and the API; raises HTTP errors for missing ones."""
+"""Reads webhook deliveries for pages and the API. Raises HTTP errors for missing ones."""
 
 import logging
 from copy import copy
@@ -24,9 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class DeliveryViews:
-    """Reads deliveries, tries them without an effect, and has failed ones processed again.
+    """Reads deliveries, tries them without any effect, and has failed ones processed again.
 
-    Who may not see all projects sees those deliveries that name the repository of one they may see.
+    Visitors who may not see all projects see the deliveries that name a repository of their
+    projects.
     """
 
     reach: Reach  #: Of the visitor.
@@ -37,15 +38,15 @@ class DeliveryViews:
         self._inbox = inbox
 
     def seen_by(self, reach: Reach) -> "DeliveryViews":
-        """Return the deliveries as a visitor sees them."""
+        """Return the deliveries that a visitor may see."""
         theirs = copy(self)
         theirs.reach = reach
         return theirs
 
     def page(self, query: DeliveryQuery, project: str = "") -> tuple[list[DeliveryEntry], str]:
-        """Return a page of deliveries and the cursor for the next page; empty: there are no more.
+        """Return a page of deliveries and the cursor for the next page; empty on the last page.
 
-        `project` selects the deliveries that name its repository; empty: all.
+        `project` selects the deliveries that name its repository; if empty, all are selected.
         """
         known = self._settings.projects.get(project)
         seen = self._seen()
@@ -54,15 +55,15 @@ class DeliveryViews:
         return delivery_entries(self._store, [_within(one, seen) for one in records]), cursor
 
     def detail(self, id: str) -> DeliveryDetail:
-        """Return a delivery with what happened next, or raise 404."""
+        """Return a delivery with what happened after it, or raise 404."""
         seen = self._seen()
         return delivery_detail(self._store, _within(self._record(id), seen))
 
     def dry_run(self, id: str) -> DryRun:
         """Return what a delivery would cause now, or raise 404.
 
-        It may concern other projects than the one that it names, so that it raises 403 unless the
-        visitor may see all.
+        Raises 403 unless the visitor may see all projects, because the delivery may concern other
+        projects than the one it names.
         """
         if not self.reach.everywhere():
             raise refused(Role.READ, "the repositories of all projects")
@@ -72,9 +73,9 @@ class DeliveryViews:
         return dry_run(self._store, self._inbox, delivery, record.repository)
 
     def retry(self, id: str, by: str) -> bool:
-        """Process a failed delivery again; False if it has not failed. Raises 404.
+        """Process a failed delivery again. Returns False if it has not failed. Raises 404.
 
-        `by` is who asked for it, for the log: a delivery may concern no session.
+        `by` is the person who asks for it. It is logged, because a delivery may concern no session.
         """
         self._record(id)
         retried = self._store.deliveries.retry([id]) == 1
@@ -84,7 +85,10 @@ class DeliveryViews:
         return retried
 
     def _seen(self) -> tuple[str, ...] | None:
-        """The repositories whose deliveries the visitor sees; None: all, and those of none."""
+        """Return the repositories whose deliveries the visitor sees.
+
+        None for all deliveries, including those that name no repository.
+        """
         return None if self.reach.everywhere() else self.reach.repositories()
 
     def _record(self, id: str) -> DeliveryRecord:
@@ -95,7 +99,7 @@ class DeliveryViews:
 
 
 def _within(record: DeliveryRecord, seen: tuple[str, ...] | None) -> DeliveryRecord:
-    """Leave out what followed in other repositories than these; None: nothing."""
+    """Leave out effects in other repositories than these. If `seen` is None, keep all."""
     if seen is None:
         return record
     effects = tuple(one for one in record.effects if one.repository in seen)

@@ -1,4 +1,4 @@
-"""A stream of messages, each of which is made once and sent to all clients."""
+"""A stream of messages. Each message is made once and sent to all clients."""
 
 import asyncio
 import logging
@@ -16,10 +16,10 @@ _log = logging.getLogger(__name__)
 
 
 class Feed(ABC, Generic[T]):
-    """The newest messages, numbered in ascending order. Must be used on the server's event loop.
+    """The newest messages, numbered in ascending order. Use it on the server's event loop only.
 
-    Messages are made while there are clients. A client has no queue, only the number of the last
-    message that it received.
+    Messages are made only while there are clients. A client has no queue; only the number of the
+    last message that it received is kept.
     """
 
     def __init__(self, kept: int) -> None:
@@ -32,20 +32,24 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _begin(self) -> int:
-        """Return the number of the newest message that exists."""
+        """Return the number of the newest message there is."""
 
     @abstractmethod
     async def _read(self, last: int) -> None:
-        """Add the messages after number `last`, until the server stops."""
+        """Add the messages after number `last`, and continue until the server stops."""
 
     @abstractmethod
     async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
-        """Return messages after number `place`, some no longer in memory; None: they are lost."""
+        """Return messages after number `place`, of which some are no longer in memory.
+
+        None if they are lost.
+        """
 
     async def follow(self, last: int | None = None) -> AsyncGenerator[Sequence[T], None]:
-        """Yield the messages after number `last` (None: new ones only); empty as a keepalive.
+        """Yield the messages after number `last`; an empty sequence is a keepalive.
 
-        Ends when the server stops, and when messages that the client has not received are lost.
+        If `last` is None, only new messages are yielded. Ends when the server stops, or when
+        messages that the client has not received are lost.
         """
         self._clients += 1
         try:

@@ -1,4 +1,4 @@
-"""The routes of the pages' forms: each submits one action and redirects to a page."""
+"""The routes of the pages' forms. Each submits one action and redirects to a page."""
 
 import secrets
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Button(Struct, frozen=True):
 
     @property
     def confirm(self) -> str:
-        """The sentence that a person confirms first; empty: no confirmation."""
+        """The question that a person has to confirm first; empty if there is none."""
         return BUTTONS[self.kind].confirm
 
 
@@ -87,7 +87,7 @@ _BUTTONS = (
 
 
 def buttons(head: SessionHead) -> list[Button]:
-    """Return the command buttons for a session's status, except the next action's button."""
+    """Return the command buttons for a session's status, without that of the next action."""
     frozen = head.frozen is not None and head.frozen.scope == "session"
     wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen, MAKES_PULL: head.chat}
     return [
@@ -98,7 +98,10 @@ def buttons(head: SessionHead) -> list[Button]:
 
 
 def message_buttons(row: SessionSummary) -> list[Button]:
-    """Return the message form's buttons, `answer` first if the agent asks; none after the end."""
+    """Return the buttons of the message form, `answer` first if the agent asks a question.
+
+    None for a session that has ended.
+    """
     if row.status not in _ALIVE:
         return []
     asks = row.activity == Activity.WAITING_INPUT
@@ -106,7 +109,7 @@ def message_buttons(row: SessionSummary) -> list[Button]:
 
 
 def choices(row: SessionSummary) -> Sequence[str]:
-    """Return the answers that the agent's question offers; empty: none, or it asks nothing."""
+    """Return the answers that the agent's question offers; empty if there are none."""
     asks = row.status in _ALIVE and row.activity == Activity.WAITING_INPUT
     return choices_in(row.agent_info.question) if asks else ()
 

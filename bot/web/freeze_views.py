@@ -1,4 +1,4 @@
-"""The freezes that a visitor sees, adds and removes; what they may not do is an HTTP error."""
+"""The freezes that a visitor sees, adds and removes. Whatever they may not do is an HTTP error."""
 
 from litestar.exceptions import ClientException
 
@@ -8,7 +8,7 @@ from lifecycle.model.roles import Role
 
 
 class FreezeViews:
-    """Reads and changes the freezes of everything and of projects."""
+    """Reads and changes freezes, of everything or of a project."""
 
     def __init__(self, store: Store, reach: Reach) -> None:
         self._freezes = store.freezes
@@ -24,19 +24,22 @@ class FreezeViews:
         ]
 
     def add(self, scope: str, actor: str) -> list[Freeze]:
-        """Freeze everything or a project and return all freezes, or raise 400, 403 or 404."""
+        """Freeze everything or a project, and return all freezes. Raises 400, 403 or 404."""
         self._check(scope)
         self._freezes.add(scope, actor)
         return self.all()
 
     def remove(self, scope: str, actor: str) -> list[Freeze]:
-        """Undo a freeze of everything or a project and return the others; raise 400, 403 or 404."""
+        """Undo a freeze of everything or a project, and return the others.
+
+        Raises 400, 403 or 404.
+        """
         self._check(scope)
         self._freezes.remove(scope, actor)
         return self.all()
 
     def may_change(self, scope: str) -> bool:
-        """Whether the visitor may freeze everything or a project, and undo that."""
+        """Whether the visitor may freeze and unfreeze everything (empty `scope`) or a project."""
         if not scope:
             return self._reach.everywhere() >= Role.ADMIN
         return self._reach.role(scope.removeprefix("project:")) >= Role.ADMIN

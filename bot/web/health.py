@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: liveness and readiness probes. No token required."""
+"""The routes `/healthz` and `/readyz`: liveness and readiness probes, which need no token."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,7 +36,7 @@ class Readiness(Struct, frozen=True, kw_only=True):
 
 
 def readiness(store: Store, health: Callable[[], Health]) -> Readiness:
-    """Return whether this instance can do its work, and the states that this follows from."""
+    """Return whether this instance can do its work, and the states from which that follows."""
     writable, incidents = store.writable(), tuple[str, ...]()
     with suppress(StoreFailure):
         incidents = tuple(incident.key for incident in store.incidents.current())

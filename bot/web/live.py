@@ -10,7 +10,7 @@ PULSE_SECONDS = 15.0
 
 
 class Watchers:
-    """The open event streams of one server. On other threads, call only thread-safe methods."""
+    """The open event streams of one server. Other threads may call only the thread-safe methods."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -29,14 +29,17 @@ class Watchers:
     def close(self) -> None:
         """End all streams, including those opened later. Thread-safe.
 
-        Without this, a server that waits until its connections end would never stop.
+        Without this, the server would never stop, because it waits until its connections end.
         """
         self._closed = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake)
 
     async def watch(self, pulse: float = PULSE_SECONDS) -> AsyncGenerator[frozenset[str], None]:
-        """Yield the IDs of changed sessions; an empty set first, and after `pulse` idle seconds."""
+        """Yield the IDs of changed sessions.
+
+        The set is empty at first, and whenever nothing has changed for `pulse` seconds.
+        """
         stream = _Stream()
         self._streams.add(stream)
         try:
@@ -56,7 +59,10 @@ class Watchers:
 
 
 class _Stream:
-    """The changed sessions that one client has not received yet: a set, so that it stays small."""
+    """The changed sessions that one client has not received yet.
+
+    They are a set, so that repeated changes of a session take no more memory.
+    """
 
     def __init__(self) -> None:
         self.woken = asyncio.Event()

@@ -1,4 +1,4 @@
-"""`/metrics`: the state of the bot for Prometheus."""
+"""The route `/metrics`: the state of the bot, for Prometheus."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -26,7 +26,7 @@ _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 def metrics_route(
     store: Store, access: Access, health: Callable[[], Health], caps: Callable[[], Caps]
 ) -> HTTPRouteHandler:
-    """Return the route, for those who may see all projects."""
+    """Return the route, which requires the right to see all projects."""
     state = CollectorRegistry()
     state.register(_State(store, health, caps))
 
@@ -66,21 +66,21 @@ class _State(Collector):
         yield _table("sessions", "Sessions.", ("project", "status"), counts.sessions())
         yield _gauge("inbox_deliveries", "Deliveries that wait to be processed.", state.inbox.rows)
         age = age_seconds(state.inbox, now)
-        yield _gauge("inbox_age_seconds", "Age of the oldest of them.", age)
+        yield _gauge("inbox_age_seconds", "Age of the oldest waiting delivery.", age)
         failed = state.failed_deliveries
         yield _gauge("failed_deliveries", "Deliveries that could not be decoded.", failed)
         reads = state.refreshes
         yield _gauge("refreshes", "Issues and pull requests to read again.", reads.rows)
         age = age_seconds(reads, now)
-        yield _gauge("refresh_age_seconds", "Age of the oldest of them.", age)
+        yield _gauge("refresh_age_seconds", "Age of the oldest request to read one.", age)
         rows = {(name,): one.rows for name, one in state.outbox.items()}
         yield _table("outbox_actions", "Actions that are not done.", ("state",), rows)
         ages = {(name,): age_seconds(one, now) for name, one in state.outbox.items()}
-        yield _table("outbox_age_seconds", "Age of the oldest of them.", ("state",), ages)
+        yield _table("outbox_age_seconds", "Age of the oldest such action.", ("state",), ages)
         yield from self._usage()
 
     def _usage(self) -> Iterable[Metric]:
-        """Yield the usage, as gauges: a price that is found later lowers or raises past sums."""
+        """Yield the usage. These are gauges, because a price found later changes past sums."""
         who, usage = ("repository", "agent"), self._store.statistics.usage()
         tokens = {
             (one.repository, one.agent, kind): getattr(one, kind)

@@ -15,7 +15,7 @@ _KEPT = 50
 
 
 class PageFeed(Feed[T]):
-    """Messages for open pages, each with the sessions that changed since the one before."""
+    """Messages for open pages. Each has the sessions that changed since the previous message."""
 
     def __init__(self, watchers: Watchers, render: Callable[[frozenset[str]], T]) -> None:
         """`render` returns the message for the sessions with these IDs."""

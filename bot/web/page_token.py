@@ -1,4 +1,4 @@
-"""The one token of an installation for one person, and the limit on guesses."""
+"""The installation's one token for the pages, and the limit on guesses."""
 
 import hashlib
 import hmac
@@ -14,21 +14,22 @@ _MINUTE = 60.0
 
 
 class PageToken:
-    """The token in the server's environment."""
+    """The page's token, which is in the server's environment."""
 
     def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """An empty token opens nothing."""
+        """If `token` is empty, no token is accepted."""
         self._token = token
         self._guesses = Guesses("tokens", clock)
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a token."""
         return bool(self._token)
 
     def opens(self, token: str) -> bool:
         """Whether this is the token, compared in constant time.
 
-        Raises 429, without a comparison, after too many wrong ones. Signed-in browsers remain so.
+        After too many wrong ones, raises 429 without comparing. Browsers that are signed in stay
+        so.
         """
         if self._guesses.is_known(token):
             return False
@@ -38,19 +39,20 @@ class PageToken:
         return found
 
     def seal(self, text: str) -> str:
-        """Return a text's keyed hash, which another token does not give."""
+        """Return a text's keyed hash, which differs for every page token."""
         return hmac.new(self._token.encode(), text.encode(), "sha256").hexdigest()
 
 
 class Guesses:
-    """The wrong words of the last minute, of all visitors: their addresses can be invented.
+    """The wrong words that all visitors tried in the last minute.
 
-    No header such as X-Forwarded-For is believed. Only different words count, so that a program
-    with an old token keeps nobody out.
+    They are counted for all visitors together, because headers with an address, such as
+    X-Forwarded-For, can be forged. A repeated word is not counted again, so that a program with an
+    old token does not lock others out.
     """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`what` they are, in the plural."""
+        """`what`: the name of the words in messages, in the plural."""
         self._what = what
         self._clock = clock
         self._until = 0.0
@@ -58,7 +60,7 @@ class Guesses:
         self._lock = threading.Lock()
 
     def is_known(self, word: str) -> bool:
-        """Whether a word is known to be wrong. Raises 429 if it is not, after too many others."""
+        """Whether a word is known to be wrong. If not, raises 429 after too many wrong words."""
         with self._lock:
             if self._clock() >= self._until:
                 self._until = self._clock() + _MINUTE

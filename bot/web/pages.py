@@ -1,6 +1,7 @@
 """The HTML page of the board, and what all pages share.
 
-Sessions are in `session_pages`, the sign-in in `sign_in_pages`, most others in `overview_pages`.
+The pages of a session are in `session_pages`, sign-in in `sign_in_pages`, most others in
+`overview_pages`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -43,7 +44,7 @@ _Word = Annotated[str, QueryParameter(max_length=400)]
 
 
 class _Changed(Struct, frozen=True):
-    """A changed session, as open pages receive it."""
+    """A changed session, in the form in which open pages receive it."""
 
     id: str
     group: str
@@ -51,21 +52,21 @@ class _Changed(Struct, frozen=True):
 
 
 class _News(Struct, frozen=True):
-    """A changed session as JSON, for visitors who may give commands and for those who may not."""
+    """A changed session as JSON: one for visitors who may give commands, one for the others."""
 
     project: str
     steered: bytes
     seen: bytes
 
     def of(self, role: Role) -> bytes:
-        """Return it for a visitor with this role."""
+        """Return the JSON for a visitor with this role."""
         return self.steered if role >= Role.WRITE else self.seen
 
 
 def page_routes(
     everything: Views, access: Access, watchers: Watchers, health: Callable[[], Health]
 ) -> Router:
-    """Return the routes of the pages. `everything` is what all visitors together may see."""
+    """Return the routes of the pages. `everything` are the views without regard to a visitor."""
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 
@@ -163,7 +164,7 @@ def page_routes(
 
 
 def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[str]:
-    """Return an error page: what is wrong and what to do about it."""
+    """Return an error page, which says what is wrong and what to do about it."""
     error = problem if isinstance(problem, HTTPException) else InternalServerException(FAILED)
     if error.status_code == 401 and request.url.path != "/events":
         return Redirect(sign_in_url(_page_of(request)), status_code=303)

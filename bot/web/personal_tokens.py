@@ -1,4 +1,4 @@
-"""People's tokens for programs: each acts for its person, within its scope, until it expires."""
+"""People's tokens for programs. Each acts for its person, within its scope, until it expires."""
 
 import hashlib
 import secrets
@@ -26,7 +26,7 @@ _NOTED = timedelta(minutes=1)
 
 
 class PersonalTokens:
-    """Makes and recognises tokens; only their hashes are stored."""
+    """Makes and recognises tokens. Only their hashes are stored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,9 +34,9 @@ class PersonalTokens:
     def create(
         self, login: str, user: int, name: str, scope: TokenScope, days: float
     ) -> tuple[str, PersonalToken]:
-        """Create a token and return it, for the only time, with what is stored.
+        """Create a token. Returns it, which is possible only once, and what is stored about it.
 
-        `user` is GitHub's ID of the account.
+        `user` is GitHub's numeric ID of the account.
         """
         token, now = f"{PREFIX}{secrets.token_urlsafe(32)}", self._store.clock()
         made = self._store.personal_tokens.add(
@@ -53,17 +53,17 @@ class PersonalTokens:
         return token, made
 
     def of(self, visitor: Visitor) -> list[PersonalToken]:
-        """Return a person's tokens; with the page's token, those of all people."""
+        """Return a person's tokens, or those of all people for a visitor with the page's token."""
         return self._store.personal_tokens.of(visitor.login)
 
     def revoke(self, id: int, visitor: Visitor) -> None:
-        """Revoke one of a person's tokens; with the page's token, anybody's."""
+        """Revoke one of a person's tokens. A visitor with the page's token may revoke anybody's."""
         self._store.personal_tokens.revoke(id, visitor.login)
 
     def find(self, token: str) -> Visitor | None:
-        """Return for whom a token acts; None: it is unknown, revoked or expired.
+        """Return the visitor for whom a token acts; None if it is unknown, revoked or expired.
 
-        Guesses need no limit: a token has 256 random bits.
+        The number of guesses needs no limit, because a token has 256 random bits.
         """
         found, now = self._store.personal_tokens.get(_hash(token)), self._store.clock()
         if found is None or found.expires <= now:
@@ -81,9 +81,10 @@ class PersonalTokens:
 
 
 def checked(name: str, days: float, most: float) -> str:
-    """Return the name of a new token as it is stored.
+    """Return the name of a new token in its stored form.
 
-    Raises `ValueError`, whose message says what was expected. `most` is its longest life in days.
+    Raises `ValueError`, whose message says what was expected. `most` is the longest allowed
+    lifetime in days.
     """
     line = page_text.line(name).strip()
     if not line:

@@ -33,7 +33,7 @@ PERMISSIONS: Final[Mapping[Role, str]] = {
 
 
 class Reach:
-    """A visitor's roles. They are read from GitHub unless they are known and recent."""
+    """A visitor's roles. They are read from GitHub unless a recent reading is known."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Reach:
         people: WriteAccess | None,
         within: timedelta,
     ) -> None:
-        """`within`: how old a permission may be. Without `people` nobody has a role by login."""
+        """`within`: how old a reading may be. Without `people`, nobody has a role by login."""
         self.visitor = visitor
         self._projects = projects
         self._people = people
@@ -50,7 +50,7 @@ class Reach:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the visitor has the page's token, which is for no person in particular."""
+        """Whether the visitor has the page's token, which belongs to no person."""
         return not self.visitor.login
 
     def role(self, project: str) -> Role:
@@ -67,9 +67,9 @@ class Reach:
         return min(found, visitor.most)
 
     def roles(self) -> dict[str, Role]:
-        """Return the role in each project where there is one.
+        """Return the visitor's role in each project in which they have one.
 
-        A project whose permissions cannot be read now is left out. Raises 503 if there is no other.
+        Leaves out projects whose permissions cannot be read now. Raises 503 if none is left.
         """
         found: dict[str, Role] = {}
         failed: ServiceUnavailableException | None = None
@@ -87,21 +87,21 @@ class Reach:
         return found
 
     def everywhere(self) -> Role:
-        """Return the role that the visitor has in all projects."""
+        """Return the least of the visitor's roles in all projects."""
         if self.is_whole:
             return self.visitor.most
         roles = self.roles()
         return min((roles.get(one, Role.NONE) for one in self._projects), default=Role.NONE)
 
     def snapshot(self) -> Callable[[str], Role] | None:
-        """Return a function of the role in each project, as it is now; None: there is no role."""
+        """Return a function that says the role in a project as of now; None without any role."""
         if self.is_whole:
             return lambda _: self.visitor.most
         roles = self.roles()
         return (lambda project: roles.get(project, Role.NONE)) if roles else None
 
     def projects(self) -> tuple[str, ...] | None:
-        """Return the projects whose sessions the visitor sees; None: all, also former ones."""
+        """Return the projects whose sessions the visitor sees; None: all, even former ones."""
         return None if self.is_whole else tuple(self.roles())
 
     def seen(self) -> dict[str, ProjectSettings]:
@@ -111,11 +111,14 @@ class Reach:
         return {name: one for name, one in projects if seen is None or name in seen}
 
     def repositories(self) -> tuple[str, ...] | None:
-        """Return the repositories of these projects; None: all."""
+        """Return the repositories of these projects; None for all."""
         return None if self.is_whole else tuple(one.repository for one in self.seen().values())
 
     def check_command(self, repository: str, kind: str) -> None:
-        """Raise 403 unless the visitor may give a command: the check that a comment passes too."""
+        """Raise 403 unless the visitor may give a command.
+
+        The check is the same as for comments.
+        """
         if self.is_whole:
             return
         wanted = Role.TRIAGE if kind in TO_AGENT else Role.WRITE
@@ -128,7 +131,7 @@ class Reach:
 
 
 def refused(role: Role, where: str) -> PermissionDeniedException:
-    """Return 403 for a visitor without a role; `where` it is required."""
+    """Return the error 403 for a visitor without a role. `where` says where it is required."""
     return PermissionDeniedException(
         f"This requires the permission `{PERMISSIONS[role]}` in {where}.",
         extra={
@@ -139,9 +142,9 @@ def refused(role: Role, where: str) -> PermissionDeniedException:
 
 
 def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
-    """Return 404 for a session that does not exist, or not for this visitor.
+    """Return the error 404 for a session that does not exist, or that the visitor may not see.
 
-    To those who see its project, it says what became of a request for the session.
+    If a request for the session was refused, people who see its project get the reason.
     """
     if reach.role(id.rpartition("-")[0]):
         if store.commands.requested(id):
@@ -154,11 +157,11 @@ def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
 
 @contextmanager
 def github_errors() -> Iterator[None]:
-    """Raise 503 where GitHub does not say what somebody may do."""
+    """Raise 503 if GitHub does not say what somebody may do."""
     try:
         yield
     except GitHubFailure as failure:
         raise ServiceUnavailableException(
-            "GitHub does not say now what you may do.",
+            "Your permissions cannot be read from GitHub now.",
             extra={"remedy": f"Try again in a minute. {failure}"},
         ) from failure

@@ -95,7 +95,7 @@ def navigation(reach: Reach) -> Sequence[tuple[str, str, str]]:
 
 
 def _time(at: datetime) -> Markup:
-    """Return a `time` element, whose text page.js replaces by the age, always up to date."""
+    """Return a `time` element. page.js replaces its text by the age and keeps that up to date."""
     shown = Markup('<time datetime="{}">{}</time>')
     return shown.format(at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M UTC"))
 
@@ -106,7 +106,7 @@ def _sentence(text: str) -> Markup:
 
 
 def _marked(text: str) -> Markup:
-    """Return a text as HTML, in which text between backticks becomes code, as on GitHub."""
+    """Return a text as HTML. As on GitHub, text between backticks becomes code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it was escaped
 
 
@@ -138,13 +138,13 @@ def _lasting(seconds: float) -> str:
 
 
 def _url(path: str, **fields: object) -> str:
-    """Return a path with a query of those fields that are not empty; `from_` becomes `from`."""
+    """Return a path with a query of those fields that are not empty; `from_` is named `from`."""
     wanted = {name.rstrip("_"): value for name, value in fields.items() if value}
     return f"{path}?{urlencode(wanted)}" if wanted else path
 
 
 def _board_url(filter: BoardFilter, **changes: str) -> str:
-    """Return the URL of the board for a filter with changed fields, at its first page."""
+    """Return the URL of the board's first page for a filter with some fields changed."""
     fields = {**msgspec.structs.asdict(filter), "after": "", **changes}
     if fields["sort"] == DEFAULT_SORT:
         fields["sort"] = ""

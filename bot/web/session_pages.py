@@ -1,4 +1,4 @@
-"""The pages of one session: a tab each, with the same top part."""
+"""The pages of one session: one for each tab, all with the same top part."""
 
 from functools import partial
 from typing import Final
@@ -50,7 +50,7 @@ def session_routes(access: Access) -> Router:
     )
 
     def shown(request: _Request, views: Views, id: str, tab: str, **values: object) -> str:
-        """Render a tab with what all tabs begin with, and the buttons of the visitor's role."""
+        """Render a tab, with the part above all tabs and the buttons for the visitor's role."""
         head = views.head(id)
         role = views.reach.role(head.row.project)
         tells, steers = role >= Role.TRIAGE, role >= Role.WRITE

@@ -1,4 +1,4 @@
-"""Signing in, with the page's token or with an account at GitHub, and signing out."""
+"""Sign-in with the page's token or with an account at GitHub, and sign-out."""
 
 import re
 import secrets
@@ -56,7 +56,7 @@ def own_page(page: str) -> str:
 
 
 def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | None) -> Router:
-    """Return the routes. Without `sign_in` nobody signs in with GitHub."""
+    """Return the routes. If `sign_in` is None, nobody can sign in with GitHub."""
     render, sign_ins = templates(), access.sign_ins
     https = settings.public_url.startswith("https:")
     callback = f"{settings.public_url}{CALLBACK}"
@@ -85,7 +85,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
         state, verifier, page = f"{request.cookies.get(attempt, '')}..".split(".", 2)
         if not state or not compare_digest(given.encode(), state.encode()):
             raise ClientException(
-                "This browser did not begin this sign-in, or more than ten minutes ago.",
+                "This sign-in began in another browser or more than ten minutes ago.",
                 extra=_AGAIN,
             )
         return verifier, page.removesuffix("..")
@@ -148,7 +148,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
                 f"@{user.login} has no role in any project here.",
                 extra={
                     "remedy": "Ask an administrator of a repository to add you as a collaborator:"
-                    " to be able to read a public one is not enough."
+                    " that a repository is public is not enough."
                 },
             )
         return signed_in(request, visitor, page)

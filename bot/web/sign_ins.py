@@ -1,4 +1,4 @@
-"""Signed-in browsers: each has a cookie with a random token, of which only a hash is stored."""
+"""Signed-in browsers. Each has a cookie with a random token, of which only a hash is stored."""
 
 import hashlib
 import logging
@@ -43,8 +43,8 @@ class SignIns:
     def begin(self, visitor: Visitor, before: str = "") -> str:
         """Sign a browser in, and return the token for its cookie.
 
-        The token is always new, and `before`, which the browser had, is worth nothing afterwards:
-        what somebody else has put into a browser does not become a sign-in (session fixation).
+        The token is always new. The browser's previous token `before` is invalidated, so that a
+        token which somebody else put into the browser does not become a sign-in (session fixation).
         """
         token, now = _token(), self._store.clock()
         self._store.sign_ins.delete_old(now - self._most, now - self._idle)
@@ -54,13 +54,13 @@ class SignIns:
         return token
 
     def find(self, token: str, *, note: bool = True) -> Visitor | None:
-        """Return who signed in with a cookie; None: nobody, or too long ago.
+        """Return who signed in with a cookie; None if nobody did, or too long ago.
 
-        `note`: whether this counts as a request, after which the idle time begins once more. An
-        open stream does not, and keeps the cookie that it began with.
+        `note`: whether this is a request, which restarts the idle time. The checks of an open
+        stream are not, and the stream keeps the cookie with which it began.
 
-        A replaced cookie that is used after its end may be a stolen copy, or the thief may have the
-        one that replaced it. So both are signed out, as RFC 9700 has it for refresh tokens:
+        If a replaced cookie is used after its end, either it or the cookie that replaced it may
+        have been stolen. Both are signed out, as RFC 9700 requires for refresh tokens:
         https://www.rfc-editor.org/rfc/rfc9700.html#section-4.14.2
         """
         now = self._store.clock()
@@ -82,7 +82,7 @@ class SignIns:
         return None
 
     def renewed(self, token: str, visitor: Visitor) -> str:
-        """Return the token of a browser's next cookie if it is due; empty: it is not."""
+        """Return the token of a browser's next cookie if that is due, else an empty string."""
         made, now = _token(), self._store.clock()
         digest, next_digest = self._digest(token, visitor), self._digest(made, visitor)
         found = self._store.sign_ins.get(digest)
@@ -105,7 +105,7 @@ class SignIns:
     def cookie(self, token: str, visitor: Visitor, *, secure: bool) -> Cookie:
         """Return the cookie of a signed-in browser.
 
-        It has to come with the navigation back from GitHub, so that of a person is not `strict`.
+        For a person it is not `strict`, because it has to be sent when GitHub navigates back here.
         """
         return Cookie(
             key=self.name,
@@ -118,7 +118,7 @@ class SignIns:
         )
 
     def removed(self, name: str = "") -> Cookie:
-        """Return what deletes a cookie; by default that of the sign-in."""
+        """Return a cookie that deletes the cookie `name`, by default that of the sign-in."""
         return Cookie(
             key=name or self.name,
             value="",
@@ -132,7 +132,7 @@ class SignIns:
         return _digest(token) if visitor.login else self._page_token.seal(token)
 
     def _digests(self, token: str) -> Iterator[str]:
-        """Yield the hashes of a token in the ways to sign in that are switched on."""
+        """Yield the hashes of a token, one for each way to sign in that is switched on."""
         if token and self._settings.takes_people:
             yield _digest(token)
         if token and self._settings.takes_token and self._page_token:
@@ -148,7 +148,7 @@ def _digest(token: str) -> str:
 
 
 def host_cookie(name: str, *, https: bool) -> str:
-    """Return the name of a cookie with the prefix that binds it to this host, where that works.
+    """Return the name of a cookie, with the prefix that binds it to this host if that is possible.
 
     https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Set-Cookie#cookie_prefixes
     """

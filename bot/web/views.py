@@ -1,4 +1,4 @@
-"""Reads the data of pages and the API, and raises HTTP errors for what does not exist."""
+"""Reads the data of pages and the API. Raises HTTP errors for what does not exist."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -105,8 +105,8 @@ class BoardChoices(Struct, frozen=True, kw_only=True):
 class Views:
     """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist.
 
-    `seen_by` returns those of one visitor, for whom other projects' sessions do not exist. All
-    others are for what is read once for many visitors.
+    `seen_by` returns the views of one visitor, for whom sessions of other projects do not exist.
+    Other views show everything, and are used to read data once for many visitors.
     """
 
     reach: Reach  #: Of the visitor.
@@ -146,7 +146,7 @@ class Views:
         return session
 
     def row(self, id: str) -> SessionSummary:
-        """Return a session as lists show it, or raise 404."""
+        """Return the summary of a session that lists show, or raise 404."""
         return summarize(self.session(id))
 
     def detail(self, id: str) -> SessionDetail:
@@ -169,7 +169,7 @@ class Views:
         )
 
     def command(self, key: str) -> CommandOutcome:
-        """Return what became of a command, or raise 404."""
+        """Return the outcome of a command, or raise 404."""
         projects, now = self._settings.projects, self.store.clock()
         command, seen = self.store.commands.get(key), self.reach.repositories()
         found = command_outcome(self.store, key, projects, self.policy_of, now)
@@ -198,12 +198,15 @@ class Views:
         )
 
     def screen(self, id: str) -> list[Piece]:
-        """Return what a session's terminal shows (nothing if there is none), or raise 404."""
+        """Return what a session's terminal shows, or raise 404. Empty if there is no terminal."""
         self.session(id)
         return pieces(self._terminal.screen(id))
 
     def changes(self, id: str) -> BranchDiff | str:
-        """Return the changes of a session's branch, or why there are none, or raise 404."""
+        """Return the changes of a session's branch, or a text that says why there are none.
+
+        Raises 404.
+        """
         self.session(id)
         try:
             return self._terminal.changes(id)
@@ -211,7 +214,7 @@ class Views:
             return str(problem)
 
     def steps(self, id: str) -> list[StepLog]:
-        """Return the project's own commands in a session's workspace, or raise 404."""
+        """Return the runs of the project's own commands in a session's workspace, or raise 404."""
         self.session(id)
         logs = self._terminal.steps(id)
         return [replace(one, log=page_text.block(one.log)) for one in logs]
@@ -234,25 +237,28 @@ class Views:
         return explain(self.store, id, self.policy_of(session.project), self.store.clock())
 
     def log(self, id: str, run: int, start: int | None, most: int) -> LogPage:
-        """Return lines that a run (0: the last one) printed, or raise 404; see `log_page`."""
+        """Return lines that a run printed, or raise 404 (see `log_page`). Run 0 is the last one."""
         self.session(id)
         with http_errors():
             return self._terminal.log_page(id, run, start, most)
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
-        """Return `most` messages of a run (0: the last one) from number `first`, or raise 404."""
+        """Return `most` messages of a run from number `first`, or raise 404.
+
+        Run 0 is the last one.
+        """
         self.session(id)
         with http_errors():
             return self._terminal.transcript(id, run, first, most)
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return the number of the first returned message, and a run's last ones, or raise 404."""
+        """Return a run's last messages, and before them the number of the first. Raises 404."""
         self.session(id)
         with http_errors():
             return self._terminal.last(id, run, most)
 
     def page(self, query: SessionQuery) -> tuple[list[SessionSummary], str]:
-        """Return a page of sessions and its cursor; empty: there are no more."""
+        """Return a page of sessions and the cursor of the next page; empty on the last page."""
         chosen = replace(query, projects=self.reach.projects())
         return list_sessions(self.store, chosen, self._caps())
 
@@ -261,7 +267,7 @@ class Views:
         return board(self.store, filter, self._caps(), self.reach.projects())
 
     def cards(self, ids: Iterable[str]) -> Iterator[Card]:
-        """Yield sessions for all visitors together, without missing and unreadable ones."""
+        """Yield sessions without regard to a visitor. Leaves out missing and unreadable ones."""
         queued = {one.session: one for one in self.store.slots.queue(self._caps())}
         for name in sorted(ids):
             try:
@@ -306,7 +312,7 @@ class Views:
         return projects[name]
 
     def check_agent(self, name: str) -> None:
-        """Raise 404 unless this names an agent or agent type, or is empty."""
+        """Raise 404 if `name` is neither empty nor an agent or agent type."""
         known = requestable(self._settings.identities)
         if name and name not in known:
             raise unknown(f"No agent {name[:80]!r}.", sorted(known))
@@ -324,7 +330,7 @@ class Views:
 
     @property
     def agent_names(self) -> list[str]:
-        """The names of the configured agents."""
+        """Return the names of the configured agents."""
         return sorted(self._settings.identities)
 
     def agent(self, name: str) -> AgentDetail:
@@ -337,11 +343,11 @@ class Views:
         return found
 
     def costs(self, filter: CostFilter) -> Costs:
-        """Return what agents cost."""
+        """Return the costs of agents that a filter selects."""
         return costs(self.store, self.projects(), self._usage_filter(filter), filter)
 
     def usage_rows(self, filter: CostFilter) -> list[UsageRow]:
-        """Return what agents used by day, session and agent."""
+        """Return the usage of agents that a filter selects, by day, session and agent."""
         return self.store.usage.rows(self._usage_filter(filter))
 
     def _usage_filter(self, filter: CostFilter) -> UsageFilter:
@@ -353,7 +359,8 @@ class Views:
     def notices(self) -> Notices:
         """Return the warnings, the open incidents and the freezes.
 
-        What concerns the whole bot may name any project, so only who sees all of them sees it.
+        Warnings and incidents of the whole bot may name any project, so they are shown only to
+        visitors who see all projects.
         """
         warnings, incidents = tuple[str, ...](), list[Incident]()
         if self.reach.everywhere():
@@ -369,7 +376,7 @@ class Views:
 
 
 def unknown(what: str, known: Iterable[str]) -> NotFoundException:
-    """Return the error 404 for a name that does not exist; its remedy lists the known names."""
+    """Return the error 404 for an unknown name. Its remedy lists the known names."""
     remedy = f"Known: {', '.join(known) or 'none'}."
     return NotFoundException(what, extra={"remedy": remedy})
 

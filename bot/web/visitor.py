@@ -1,4 +1,4 @@
-"""Who sends a request, and what each route requires of them."""
+"""Defines who sends a request, and what each route requires of them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -36,7 +36,7 @@ class Where(Enum):
 
 
 class Needs(Struct, frozen=True):
-    """What a route requires. Routes without it are refused to everybody."""
+    """What a route requires. A route without this is refused to everybody."""
 
     where: Where
     role: Role = Role.NONE

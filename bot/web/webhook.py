@@ -1,7 +1,8 @@
-"""`POST /webhooks/github`: receives webhook deliveries. The busiest route of the server.
+"""The route `POST /webhooks/github`, which receives webhook deliveries: the busiest one.
 
-A plain ASGI route: it counts and checks the bytes itself, and answers 202 only after the delivery
-is committed. The order of its checks is fixed: no body is parsed before its signature is verified.
+It is a plain ASGI route, which counts and checks the bytes itself and answers 202 only after the
+delivery is committed. The order of its checks is fixed: no body is parsed before its signature is
+verified.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _EVENT = re.compile(r"[a-z0-9_]{1,100}")
 
 
 class WebhookLimits(Struct, frozen=True, kw_only=True):
-    """Limits for unverified senders."""
+    """Limits for senders that are not verified yet."""
 
     body_bytes: int = 26_214_400  #: Of one delivery; GitHub sends no more than 25 MiB.
     unverified_bytes: int = 134_217_728  #: In memory for all connections, before verification.
@@ -44,7 +45,7 @@ class WebhookLimits(Struct, frozen=True, kw_only=True):
 
 
 class _Refused(Exception):
-    """A delivery is refused; GitHub shows the text in the webhook's recent deliveries."""
+    """A delivery is refused. GitHub shows the text in the webhook's recent deliveries."""
 
     def __init__(self, status: int, text: str, **headers: str):
         super().__init__(text)
@@ -57,7 +58,7 @@ def webhook(
 ) -> ASGIRouteHandler:
     """Return the route, which accepts deliveries that are signed with any of `secrets`.
 
-    Empty secrets do not count; without a secret, every delivery is refused with status 401.
+    Empty secrets do not count. Without a secret, every delivery is refused with the status 401.
     """
     receiver = _Receiver(inbox, secrets, health, limits)
 
@@ -114,7 +115,7 @@ class _Receiver:
         return 202, "accepted"
 
     def _keep(self, delivery: Delivery) -> asyncio.Future[DeliveryOutcome]:
-        """Store a delivery, in one commit with others that arrive meanwhile."""
+        """Store a delivery, in one commit with others that arrive at the same time."""
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[DeliveryOutcome] = loop.create_future()
         self._waiting.append((delivery, kept))
@@ -154,7 +155,7 @@ class _Receiver:
         self._hand_over(loop)
 
     async def _genuine_body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Read the body and verify its signature. Raises `_Refused`, if possible before reading."""
+        """Read the body and verify its signature. If possible, raises `_Refused` before reading."""
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._limits.body_bytes:
             raise self._too_long()
@@ -180,7 +181,10 @@ class _Receiver:
         return body
 
     async def _read(self, receive: Receive, chunks: list[bytes]) -> None:
-        """Read the body into `chunks` and count it in `_unverified`; the caller subtracts it."""
+        """Read the body into `chunks`.
+
+        Its size is added to `_unverified`; the caller subtracts it.
+        """
         size, more = 0, True
         while more:
             message = await receive()

@@ -86,7 +86,7 @@ def test_a_delivery_names_its_session_what_it_caused_and_what_happened_next(site
         words = shown(site, path)
         assert "Look again at issue #1 of acme/widgets. widgets-1" in words
         assert "@mara commands stop on #1. widgets-1" in words
-    assert "What its sessions did then" in shown(site, "/deliveries/d-1")
+    assert "What happened next in its sessions" in shown(site, "/deliveries/d-1")
     detail = site.seen("/api/v1/deliveries/d-1").json()
     assert detail["delivery"]["outcomes"] == [
         {"text": "look again at issue #1 of acme/widgets", "session": session},
@@ -195,7 +195,7 @@ def test_without_deliveries_the_page_says_what_to_check(site: Site) -> None:
 def test_a_delivery_of_an_older_version_has_no_record(site: Site) -> None:
     arrives(site, "d-1", "ping", {})
     site.store.db.write(lambda connection: connection.execute("DELETE FROM delivery_outcomes"))
-    assert "What followed was not recorded." in shown(site, "/deliveries")
+    assert "Its effects were not recorded." in shown(site, "/deliveries")
 
 
 def test_a_list_reads_all_sessions_at_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ def test_a_sign_in_that_this_browser_did_not_begin_is_refused(alice: People, cha
             back = re.sub("&state=[^&]+", "", back)
         response = client.get(back)
         assert response.status_code == 400
-        assert "This browser did not begin this sign-in" in response.text
+        assert "This sign-in began in another browser" in response.text
         assert account(client) == ""
 
 

@@ -1,4 +1,4 @@
-"""Builds the schema of each command in the OpenAPI document from the table of commands."""
+"""Builds the schemas of commands and of a new session in the OpenAPI document."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -57,7 +57,10 @@ _Target = Annotated[
 
 
 class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command to give. The OpenAPI document has a schema for each kind of command instead."""
+    """A command to give.
+
+    The OpenAPI document replaces this by a schema for each kind of command.
+    """
 
     kind: str
     text: str = ""
@@ -84,10 +87,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ""
     permission_mode: Literal["", "auto", "confirm", "reject"] = ""
     branch: Annotated[
-        str, Meta(max_length=100, description="A new branch; empty: by the project's pattern.")
+        str, Meta(max_length=100, description="A new branch; empty: named by the project.")
     ] = ""
     budget_usd: Annotated[
-        float, Meta(ge=0, le=MOST_USD, description="Of this session; 0: the project's.")
+        float, Meta(ge=0, le=MOST_USD, description="This session's; 0: the project's.")
     ] = 0.0
     metadata: dict[str, str] = {}
     another: Annotated[
@@ -99,7 +102,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def plain(self) -> bool:
-        """Whether it is what the label does: it opens the issue's session or brings it back."""
+        """Whether the request only opens or restores the issue's first session, as a label does."""
         given = (self.prompt, self.permission_mode, self.branch, self.budget_usd, self.metadata)
         return self.issue is not None and not any((*given, self.another, self.chat))
 
@@ -155,7 +158,8 @@ def start_session(
     """Start an agent on an issue, with a prompt, or for a chat.
 
     The bot reads the issue and then creates the session, or posts on the issue why it does not. If
-    the body names an issue and at most an agent, an ended session of the issue is brought back.
+    the body names an issue and nothing else but an agent, an ended session of the issue is
+    restored.
     """
     views.check_agent(agent_of(data.agent))
     repository = views.project(data.project).repository
@@ -210,9 +214,10 @@ def give_command(
     data: Annotated[CommandRequest, Body()],
     idempotency_key: IdempotencyKey,
 ) -> Response[AcceptedCommand]:
-    """Give a command: stop, retry, tell, answer, merge and all others that comments have.
+    """Give a session a command, such as stop, retry, tell, answer or merge.
 
-    The reply is in the session's `commands` once the bot has applied it.
+    All commands of comments are available. The reply is in the session's `commands` once the bot
+    has applied the command.
     """
     session, key = views.session(id), f"api:{id}:{idempotency_key}"
     views.reach.check_command(session.repository, data.kind)
@@ -235,12 +240,12 @@ def get_command(
     key: Annotated[
         str,
         PathParameter(
-            description="As the answer to the request had it.",
+            description="The `key` in the response to the command.",
             examples=[Example(value="api:widgets-12:3f1c")],
         ),
     ],
 ) -> CommandOutcome:
-    """Show what became of a command: whether it was applied or refused, and why."""
+    """Show the outcome of a command: whether it was applied or refused, and why."""
     return views.command(key)
 
 
@@ -251,10 +256,10 @@ def set_metadata(
     id: SessionPath,
     data: Annotated[dict[str, str | None], Body(schema_extra={"property_names": _METADATA_NAME})],
 ) -> dict[str, str]:
-    """Set keys of a session's metadata, which the bot only keeps for you.
+    """Set keys of a session's metadata, which the bot stores but does not use.
 
-    The body is an object with the keys to set; null removes a key, and other keys are kept. The
-    response has all metadata of the session.
+    The body is an object with the keys to set. The value null removes a key; other keys are kept.
+    The response has all metadata of the session.
     """
     wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
     if wrong:

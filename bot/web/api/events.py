@@ -24,7 +24,7 @@ from lifecycle.model.roles import Role
 
 _MEDIA_TYPE: Final = "text/event-stream"
 _LAST_EVENT_ID: Final = "Last-Event-ID"
-_AS_LAST_EVENT_ID: Final = f"As {_LAST_EVENT_ID}, for clients that cannot set it."
+_AS_LAST_EVENT_ID: Final = f"The same as {_LAST_EVENT_ID}, for clients that cannot set headers."
 #: The interval at which the output of a run is read.
 _LOG_SECONDS = 0.5
 #: The pattern of a run's number and a byte offset in its output.
@@ -127,8 +127,9 @@ async def follow_log(
 ) -> ServerSentEvent:
     """Follow the lines that a run's program prints.
 
-    Lines arrive within a second. The `id` of each event is `RUN:CURSOR`, with the `cursor` of its
-    page. The stream ends after a page with `ended`; the output of the next run is another stream.
+    Lines arrive within a second. The `id` of each event is `RUN:CURSOR`, where CURSOR is the
+    `cursor` of its page. The stream ends after a page with `ended`; the next run's output is
+    another stream.
     """
     begun, _, start = (last_event_id or after or "").partition(":")
     number, place = (int(begun), int(start)) if start else (run, None)

@@ -60,7 +60,7 @@ _Declare = Callable[[AnyCallable], HTTPRouteHandler]
 
 
 def read(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> _Declare:
-    """Make a function the handler of GET. `needs` says who may use it, as in `bot.web.visitor`."""
+    """Make a function the handler of GET. `needs` says who may use it, see `bot.web.visitor`."""
     return _declare(get, path, tag, (400, 401, 403, 404, 429, 500, 503), needs, options)
 
 
@@ -74,7 +74,7 @@ def command(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> 
 def change(
     method: str, path: str, tag: str, needs: Mapping[str, Needs], **options: Any
 ) -> _Declare:
-    """Make a function the handler of PUT, PATCH or DELETE, whose repetition changes nothing."""
+    """Make a function the handler of PUT, PATCH or DELETE. Repeating a request changes nothing."""
     handler = {"PUT": put, "PATCH": patch, "DELETE": delete}[method]
     options = {"status_code": 200, **options}
     return _declare(handler, path, tag, (400, 401, 403, 404, 413, 429, 500, 503), needs, options)

@@ -51,7 +51,7 @@ _Agent = Annotated[
 
 _DeliveryState = Annotated[
     Literal["waiting", "done", "failed", "ignored"] | None,
-    QueryParameter(name="state", description="`done` includes `ignored`: nothing followed."),
+    QueryParameter(name="state", description="`done` includes `ignored`, which had no effect."),
 ]
 #: The store's names of delivery states that the API names differently.
 _STATES: Final[Mapping[str, str]] = {"waiting": "new"}
@@ -102,7 +102,7 @@ def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
 
 @read("/agents/{name:str}/weeks", "agents", anywhere(Role.READ))
 def list_agent_weeks(views: AllViews, name: _Agent) -> list[AgentWeek]:
-    """List how the sessions of an agent ended, week by week, the earliest first."""
+    """List how the sessions of an agent ended, week by week, oldest week first."""
     return list(views.agent(name).weeks)
 
 
@@ -131,7 +131,7 @@ def list_usage(
 ) -> list[UsageTotal]:
     """Sum up model usage and cost.
 
-    Filters are combined. Deleted sessions count too, projects that you may not see do not.
+    Filters are combined. Deleted sessions are included; projects that you may not see are not.
     """
     among = UsageFilter(
         repository=views.project(project).repository if project else "",
@@ -177,7 +177,7 @@ def list_deliveries(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> DeliveryPage:
-    """List webhook deliveries with what followed from each, newest first."""
+    """List webhook deliveries with their effects, newest first."""
     query = DeliveryQuery(
         state=_STATES.get(among or "", among or ""),
         event=event,
@@ -192,11 +192,11 @@ def list_deliveries(
 
 @read("/deliveries/{id:str}", "bot", anywhere(Role.READ))
 def get_delivery(views: AllViews, id: DeliveryPath) -> DeliveryDetail:
-    """Show a webhook delivery and what happened next in the sessions that it concerns."""
+    """Show a webhook delivery, and what happened after it in the sessions that it concerns."""
     return views.deliveries.detail(id)
 
 
 @read("/deliveries/{id:str}/dry-run", "bot", everywhere(Role.READ))
 def try_delivery(views: AllViews, id: DeliveryPath) -> DryRun:
-    """Show what a webhook delivery would cause now, or why it would not. Changes nothing."""
+    """Show what a webhook delivery would cause now, or why it would have no effect. Read-only."""
     return views.deliveries.dry_run(id)

@@ -39,7 +39,7 @@ class InvalidField(Struct, frozen=True, kw_only=True):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """An error: the problem details of RFC 9457, and what to do about it."""
+    """An error in the form of RFC 9457 (problem details), with what to do about it."""
 
     status: Annotated[int, Meta(description="The HTTP status.", examples=[404])]
     title: Annotated[str, Meta(description="The HTTP status in words.", examples=["Not Found"])]
@@ -91,7 +91,7 @@ def _invalid(error: Mapping[str, Any]) -> InvalidField:
 
 
 def responses(*statuses: int) -> dict[int, ResponseSpec]:
-    """Return the error responses with these statuses, as the OpenAPI document lists them."""
+    """Return the error responses with these statuses, in the form for the OpenAPI document."""
     return {
         status: ResponseSpec(
             Problem,

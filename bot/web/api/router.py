@@ -75,7 +75,7 @@ ROUTES: Final = (
 
 _TAGS = {
     "sessions": "List, read and steer sessions.",
-    "events": "What happens, as it happens.",
+    "events": "Streams of what happens.",
     "agents": "Agents and their records.",
     "costs": "Model usage and cost.",
     "bot": "Projects, the queue, freezes, incidents and deliveries.",
@@ -107,9 +107,9 @@ def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed
 
 
 def _options() -> list[HTTPRouteHandler]:
-    """Return the handlers of OPTIONS.
+    """Return handlers of OPTIONS that name all methods of a path.
 
-    Litestar's own would name only the method of a path's first handler; with these it adds none.
+    Litestar's own would name only those of a path's first handler. It adds none where these exist.
     """
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
     for handler in (*ROUTES, _describe):
@@ -177,7 +177,7 @@ def document() -> bytes:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter's schema, without null if it takes any text: in URLs, null is text."""
+    """Return a parameter's schema without null, if it takes any text: a URL cannot contain null."""
     kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
     if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
         return schema

@@ -155,7 +155,7 @@ async def get_session(
     """Show everything about a session, or wait for it.
 
     With `wait`, the response comes when the session has reached this goal, when it has ended
-    otherwise, or after `timeout` seconds, whichever is first: check `session.status`.
+    without it, or after `timeout` seconds. Check `session.status` to see which.
     """
     if wait is not None:
         try:
@@ -191,7 +191,7 @@ def list_history(
 
 @read("/sessions/{id:str}/why", _TAG, in_session(Role.READ))
 def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
-    """Explain a session's status: its facts, and the decision that they lead to now."""
+    """Explain a session's status: its facts, and the decision that follows from them now."""
     found = views.explain(id)
     return ExplainedSession(
         facts=cast(dict[str, Any], json_value(found.facts)),
@@ -211,7 +211,7 @@ def list_messages(
 ) -> TranscriptPage:
     """List the messages of a run's conversation, oldest first.
 
-    The page has a `cursor` even if it has no messages: send it to follow a conversation.
+    The page has a `cursor` even if it has no messages, so that you can follow a conversation.
     """
     messages = views.transcript(id, run, cursor, limit)
     return TranscriptPage(items=messages, cursor=cursor + len(messages))
