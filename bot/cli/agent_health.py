@@ -71,7 +71,7 @@ _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXIT
 
 
 class AgentCase(Struct, frozen=True, kw_only=True):
-    """An agent type, together with the agent and the project that decide which key it gets."""
+    """An agent type, with the agent and the project that determine which model key it gets."""
 
     type: str
     agent: str = ""  #: Empty: any agent without a key of its own.
@@ -79,7 +79,7 @@ class AgentCase(Struct, frozen=True, kw_only=True):
 
 
 class SmokeTestResult(Struct, frozen=True, kw_only=True):
-    """The result of a smoke test: a round trip from the program to the model."""
+    """The result of a smoke test, in which an agent's program asks its model for one word."""
 
     succeeded: bool
     says: str
@@ -101,7 +101,7 @@ class AgentHealth(Struct, frozen=True, kw_only=True):
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
     """Return the cases of an agent or agent type, by its name. Raises `CliError` if unknown.
 
-    There is a case for each type, and one more for each project whose own model key is used.
+    There is one case for each type, and one more for each project that has a model key of its own.
     """
     agent, found = name.partition(" ")[0], []
     if agent not in settings.agents:
@@ -121,7 +121,7 @@ def program_of(installed: Installation, name: str) -> AgentAdapter:
 
 
 def endpoint_of(installed: Installation, case: AgentCase) -> Endpoint:
-    """Return the model's endpoint with the key for its API; empty key: it is not set."""
+    """Return the endpoint of the case's model. Its key is empty if none is set."""
     keys, whose = installed.secrets.model_keys, (case.type, case.agent, case.project)
     return real_endpoint(installed.settings, keys, program_of(installed, case.type), *whose)
 
@@ -177,7 +177,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
 
 
 def types(checked: Sequence[AgentHealth]) -> RenderableType:
-    """Return a table with a row for each agent type, and the problems below the table."""
+    """Return a table with a row for each agent type, with the problems below it."""
     rows = table("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")
     for one in checked:
         words = (one.program, one.version or "-", one.signs_in or "nothing")
@@ -222,7 +222,7 @@ def _problems(health: AgentHealth, prefix: str) -> Iterator[Text]:
 
 
 def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
-    """Run a smoke test: start the program as for a session, in a temporary repository.
+    """Run a smoke test: start the program as in a session, but in a temporary repository.
 
     `patience` is the time limit in seconds.
     """
@@ -249,7 +249,7 @@ def smoke_test(installed: Installation, case: AgentCase, patience: float) -> Smo
 
 
 def _refused(error: UpstreamError | None) -> bool:
-    """Whether the model's API refuses the key, so that the program's retries are useless."""
+    """Whether the model's API refuses the key, which makes the program's retries pointless."""
     return error is not None and error.status in _REFUSALS and error.times >= _ENOUGH
 
 
@@ -296,7 +296,7 @@ def _ask(
 
 
 def _isolation(settings: Settings, case: AgentCase, place: Path) -> IsolationSpec:
-    """Return the isolation that the agent has in sessions. Raises `NotIsolated`."""
+    """Return the isolation that the agent would have in a session. Raises `NotIsolated`."""
     kind = isolation_of(settings, case.project, case.type)
     if kind == NOT_ISOLATED.kind:
         return NOT_ISOLATED
@@ -326,7 +326,7 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
 
 @contextmanager
 def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """Yield the endpoint at a new model proxy, and the proxy; without a key, `real` and None."""
+    """Start a model proxy; yield its endpoint and the proxy. If `real` has no key: `real`, None."""
     if not real.key:
         yield real, None
         return

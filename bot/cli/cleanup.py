@@ -30,8 +30,8 @@ _LEASE_SECONDS = 60.0
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Yield the retention of the server's data folder.
 
-    If no bot is running, this process takes the lease, so that none starts meanwhile, and releases
-    workspaces itself, except those of projects with `teardown` commands.
+    If no bot is running, this process takes the lease, so that none starts meanwhile. It then
+    releases workspaces itself, except those of projects with `teardown` commands.
     """
     with context.store(settings, redact if writing else None) as store:
         paths, base = Paths(settings.data), settings.github.git_base
@@ -93,7 +93,7 @@ def _leading(store: Store, lost: Event) -> Iterator[bool]:
 
 
 def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
-    """Return tables of what is deleted and what is kept; not `done`: it is only planned."""
+    """Return tables of what is deleted and what is kept. `done` is False for a dry run."""
     going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
     total = size(sum(item.bytes for item in going))
     verb = "deleted" if done else "would be deleted"
@@ -124,7 +124,10 @@ def _table(items: Sequence[Item]) -> Table:
 
 
 def failed_deliveries(failed: Sequence[FailedDelivery], *, retried: bool) -> RenderableType:
-    """Return a table of the failed deliveries; `retried`: they are processed again."""
+    """Return a table of the failed deliveries.
+
+    `retried`: they were queued to be processed again.
+    """
     if not failed:
         return Text("no delivery failed")
     rows = table()

@@ -1,4 +1,4 @@
-"""Defines the commands that change sessions, the same as in comments on GitHub.
+"""Defines the commands that change sessions. Comments on GitHub have the same commands.
 
 Anyone who can write the database file may give them. The running bot applies them within a second.
 """
@@ -121,13 +121,15 @@ def spawn(
     issue: Annotated[
         int | None, typer.Option(min=1, metavar="NUMBER", help="Issue to work on.")
     ] = None,
-    prompt: Annotated[str, typer.Option(metavar="TEXT", help="What to do, without an issue.")] = "",
+    prompt: Annotated[
+        str, typer.Option(metavar="TEXT", help="What to do, instead of an issue.")
+    ] = "",
     prompt_file: Annotated[
         typer.FileText | None,
-        typer.Option(encoding="utf-8", metavar="FILE", help="The same, from a file; - for stdin."),
+        typer.Option(encoding="utf-8", metavar="FILE", help="Prompt from a file; - for stdin."),
     ] = None,
     another: Annotated[
-        bool, typer.Option("--another", help="Open one more session if the issue has one.")
+        bool, typer.Option("--another", help="Open one even if the issue has a session.")
     ] = False,
     agent: Annotated[
         str,
@@ -153,7 +155,8 @@ def spawn(
         str, typer.Option(metavar="NAME", help="New branch [default: by the project's pattern].")
     ] = "",
     budget: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Dollars [default: the project's budget].")
+        float,
+        typer.Option(min=0, metavar="USD", help="Budget in dollars [default: the project's]."),
     ] = 0.0,
     meta: Annotated[
         list[str] | None,

@@ -87,7 +87,7 @@ def installation(config: Path | None, environ: Mapping[str, str] | None = None) 
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
-    """Return the settings, and a function that replaces secrets. Raises `CliError`."""
+    """Return the settings, and a function that masks secrets. Raises `CliError`."""
     found = installation(config)
     redact = Redaction(secret_values(found.settings, found.secrets, os.environ))
     return with_installed(found.settings), redact
@@ -95,7 +95,7 @@ def redacting(config: Path | None) -> tuple[Settings, Redaction]:
 
 @contextmanager
 def config_errors() -> Iterator[None]:
-    """Raise `CliError` if the block finds the configuration invalid."""
+    """Turn every exception about the configuration that the block raises into a `CliError`."""
     try:
         yield
     except ConfigError as error:
@@ -108,9 +108,9 @@ def _refuse_unknown_names(path: Path, found: Settings) -> None:
 
 
 def _misfits(found: Settings) -> Iterator[str]:
-    """Yield a problem for each setting that its program or runtime does not support.
+    """Yield a problem for each setting that the agent's program or the runtime does not support.
 
-    The package `config` cannot check them, because it does not import the runtimes.
+    The package `config` cannot check these settings, because it does not import the runtimes.
     """
     for name, kind in found.agent_types.items():
         where, program = f"agent-types.{name}", AGENTS.get(kind.program)
@@ -165,9 +165,9 @@ def attach(found: Settings, session: Session) -> tuple[str, ...]:
 
 @contextmanager
 def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
-    """Open the server's database: read-only, or with `redact` for submitting commands.
+    """Open the server's database: read-only, or writable for commands if `redact` is given.
 
-    Raises `CliError` if there is none or it cannot be used.
+    Raises `CliError` if there is no database or it cannot be used.
     """
     path = Paths(found.data).database
     if not path.exists():
@@ -203,7 +203,10 @@ def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
 
 
 def types_of(found: Settings, name: str) -> tuple[str, ...]:
-    """Return an agent's types, the type in `AGENT TYPE`, or a type itself. Raises `CliError`."""
+    """Return the agent types that `name` means. Raises `CliError`.
+
+    `name` is an agent, an `AGENT TYPE` or an agent type.
+    """
     agent, _, kind = name.partition(" ")
     if agent in found.agents and kind in ("", *found.agents[agent].types):
         return (kind,) if kind else found.agents[agent].types
@@ -214,7 +217,7 @@ def types_of(found: Settings, name: str) -> tuple[str, ...]:
 
 
 def session(opened: Store, id: str) -> Session:
-    """Return a session by its ID. Raises `CliError`, which suggests similar IDs, if unknown."""
+    """Return a session by its ID. Raises `CliError` with similar IDs if there is none."""
     found = opened.sessions.get(id)
     if found is None:
         near = " or ".join(difflib.get_close_matches(id, [one.id for one in opened.sessions.all()]))

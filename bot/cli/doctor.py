@@ -37,7 +37,7 @@ _SHORT_SECRET = 16
 
 
 def examine(config: Path | None, *, as_json: bool) -> bool:
-    """Print a line for each check and return whether none failed."""
+    """Print a line for each check, and return whether no check failed."""
     findings = [("git", git()), ("sqlite", sqlite())]
     try:
         installed = context.installation(config)
@@ -55,7 +55,7 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
 
 
 def show(findings: Sequence[tuple[str, CheckResult]], *, as_json: bool) -> bool:
-    """Print a line for each finding and return whether none failed."""
+    """Print a line for each finding, and return whether no check failed."""
     found = [
         {"name": name, "severity": one.severity, "says": one.says, "remedy": one.remedy}
         for name, one in findings
@@ -65,7 +65,7 @@ def show(findings: Sequence[tuple[str, CheckResult]], *, as_json: bool) -> bool:
 
 
 def _checked(installed: Installation) -> Iterator[tuple[str, CheckResult]]:
-    """Run all checks; those of GitHub only until one finds that GitHub cannot be reached."""
+    """Run all checks. Stops checking GitHub once a check finds that it cannot be reached."""
     outage = False
     for name, check in CHECKS:
         if outage and name in OF_GITHUB:
@@ -370,7 +370,7 @@ def _strength(secret: str) -> CheckResult:
 
 
 def _answer(program: str, option: str) -> str:
-    """Return a program's version; empty if it is not installed."""
+    """Return what a program prints for an option such as `--version`; empty if not installed."""
     if not shutil.which(program):
         return ""
     result = subprocess.run([program, option], capture_output=True, text=True, check=False)

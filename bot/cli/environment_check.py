@@ -1,7 +1,7 @@
 """Implements `mergewright doctor --repo`: tries a repository's set-up and tests in a sandbox.
 
-The check names what they lack there: programs, hosts, memory, time. Messages about that differ
-between programs, so the lists in this module have the messages of common programs.
+The check names what they lack there: programs, hosts, memory, time. It recognises this by the
+messages that common programs print, which are listed in this module.
 """
 
 import os
@@ -69,7 +69,7 @@ _NO_PROCESSES = re.compile(
 
 
 class OutputScan(Struct, kw_only=True):
-    """Finds in the output of set-up and tests what they lack."""
+    """Finds out from the output of set-up and tests which programs or resources they lack."""
 
     last: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_LINES))
     programs: dict[str, None] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class OutputScan(Struct, kw_only=True):
             self._examine(line[:_LINE_BYTES])
 
     def end(self) -> None:
-        """Examine a last line that has no line end. Call once, after all output."""
+        """Examine a last line without a line end. Call once, after all output."""
         if self._rest:
             self._examine(self._rest)
 
@@ -107,9 +107,9 @@ class OutputScan(Struct, kw_only=True):
 
 
 def examine(config: Path | None, repository: str, patience: float, *, as_json: bool) -> bool:
-    """Print a line for each result; return whether none failed. `patience`: limit in seconds.
+    """Print a line for each result, and return whether nothing failed.
 
-    Raises `CliError` if no project has the repository.
+    `patience` is the time limit in seconds. Raises `CliError` if no project has the repository.
     """
     installed = sandbox.installation(config)
     project = project_of(installed.settings.projects, repository)
@@ -176,7 +176,7 @@ def _workspace(own: ProjectSettings) -> str:
 def _steps(
     project: str, own: ProjectSettings, end: SandboxEnd, output: OutputScan
 ) -> Iterator[tuple[str, CheckResult]]:
-    """Yield the results of set-up and tests."""
+    """Yield the results of the set-up and of the tests."""
     last = "\n".join(output.last)
     took = f"{end.seconds:.0f} s"
     ended = f"ended at the time limit after {took}" if end.expired else f"exit code {end.code}"
@@ -213,7 +213,7 @@ def _programs(output: OutputScan) -> CheckResult | None:
 def _network(
     project: str, own: ProjectSettings, refused: Refused, output: OutputScan
 ) -> CheckResult | None:
-    """Return the hosts that could not be reached, with remedies; None: there is none."""
+    """Return which hosts could not be reached, with remedies; None if all could."""
     says, allowed = [], []
     for one, times in refused.items():
         says.append(refused_host(one.host, one.port, times, project, public=one.public))

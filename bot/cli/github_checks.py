@@ -60,7 +60,10 @@ def fail(says: str, remedy: str = "") -> CheckResult:
 def _with_client(
     check: Callable[[Installation, GitHub], CheckResult],
 ) -> Callable[[Installation], CheckResult | None]:
-    """Give a check a client; it returns None without credentials, which `github` reports."""
+    """Wrap a check that needs a GitHub client.
+
+    Without credentials, which the check `github` reports, the wrapped check returns None.
+    """
 
     def run(installed: Installation) -> CheckResult | None:
         if no_credentials(installed.settings, installed.secrets):
@@ -288,9 +291,9 @@ def clock(installed: Installation) -> CheckResult:
 
 
 def _policy(us: GitHub, repository: str, server: Policy) -> Policy:
-    """Return a repository's policy: the configured one, narrowed by its file if that is valid.
+    """Return a repository's policy: the server's, narrowed by the file in the repository.
 
-    Raises `GitHubFailure` if the file cannot be read.
+    An invalid file is ignored. Raises `GitHubFailure` if the file cannot be read.
     """
     try:
         return narrowed(us.read.file(repository, PATH).text or "", server)

@@ -1,4 +1,4 @@
-"""Implements `mergewright ls` and `mergewright wait`, on the database or by a server's API."""
+"""Implements `mergewright ls` and `mergewright wait`, by the database or a server's API."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,10 @@ _GOALS: Final[Mapping[Goal, str]] = {
 
 
 def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: bool) -> None:
-    """Print matching sessions; `server` is a URL, empty: the local database. Raises `CliError`."""
+    """Print the sessions that match. Raises `CliError`.
+
+    `server` is the URL of a server; empty means the local database.
+    """
     notices: list[RenderableType] = []
     if server:
         with closing(RemoteServer(server)) as remote:
@@ -51,7 +54,7 @@ def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: 
 
 
 def checked(statuses: Sequence[str]) -> tuple[str, ...]:
-    """Return these names of statuses. Raises `CliError` if one is unknown."""
+    """Return the names of statuses unchanged. Raises `CliError` if one is unknown."""
     known = [str(status) for status in Status]
     for status in statuses:
         if status not in known:
@@ -70,7 +73,7 @@ def _empty(query: SessionQuery) -> str:
 def wait(
     config: Path | None, server: str, id: str, goal: Goal, timeout: float, *, as_json: bool
 ) -> bool:
-    """Wait for a session, print it, and return whether it is at `goal`. Raises `CliError`.
+    """Wait for a session, print it, and return whether it reached `goal`. Raises `CliError`.
 
     `timeout` is in seconds; `server` is as in `sessions`.
     """

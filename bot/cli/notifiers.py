@@ -32,7 +32,7 @@ _SECONDS = 10.0
 
 
 class NotifierState(Struct, frozen=True, kw_only=True):
-    """A notifier with its settings and the number of messages that wait for delivery."""
+    """A notifier with its settings and the number of its messages that wait for delivery."""
 
     name: str
     settings: NotifierSettings
@@ -65,9 +65,9 @@ def _undelivered(settings: Settings) -> dict[str, int]:
 
 
 def send_trials(config: Path | None, only: str, *, as_json: bool) -> bool:
-    """Send a test message by the notifier `only`, empty: by all; return whether all were sent.
+    """Send a test message by the notifier `only`, or by all notifiers if it is empty.
 
-    Raises `CliError`.
+    Returns whether all were sent. Raises `CliError`.
     """
     installed = context.installation(config)
     settings = installed.settings
@@ -87,7 +87,7 @@ def send_trials(config: Path | None, only: str, *, as_json: bool) -> bool:
 
 
 def _send_trial(installed: Installation, name: str) -> str:
-    """Return why a test message was not delivered; empty if it was."""
+    """Send a test message. Returns why it was not delivered; empty if it was."""
     page = installed.settings.public_url
     words = trial(name, page)
     message = Notification.of(

@@ -37,7 +37,7 @@ def deliveries(
     config: Config = None,
     every: Annotated[
         bool,
-        typer.Option("--all", help="List the last deliveries of every state, with what followed."),
+        typer.Option("--all", help="List the last deliveries in every state, with their effects."),
     ] = False,
     retry: Annotated[
         bool, typer.Option("--retry", help="Process them again, for example after an upgrade.")

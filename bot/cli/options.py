@@ -1,4 +1,4 @@
-"""Defines the options, exit codes and error that all commands share."""
+"""Defines the options, the exit codes and the error that all commands share."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final

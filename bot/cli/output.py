@@ -31,8 +31,8 @@ def log(
 ) -> None:
     """Print the last `lines` lines of a file; with `follow`, also new ones until interrupted.
 
-    `read(start, end)` returns the file's bytes between two offsets. `redact` replaces secrets in
-    each line; with `ansi`, escape sequences are kept.
+    `read(start, end)` returns the file's bytes between two offsets. `redact` masks secrets in each
+    line. Escape sequences are removed unless `ansi` is true.
     """
     place, partial = 0, b""
 
@@ -70,9 +70,10 @@ def log(
 def transcript(
     messages: Transcript, first: int, limit: int | None, *, follow: bool, as_json: bool
 ) -> None:
-    """Print messages from number `first` (from 0) on, as text or one JSON line each.
+    """Print messages as text, or as one JSON line each, from number `first` on (counted from 0).
 
-    `limit` is the most messages; None: all. With `follow`, also new ones until interrupted.
+    `limit` is the greatest number of messages; None prints all. With `follow`, prints new messages
+    too, until interrupted.
     """
     numbered = enumerate(_messages(messages, follow=follow))
     stop = None if limit is None else first + limit
@@ -101,7 +102,7 @@ def _messages(transcript: Transcript, *, follow: bool) -> Iterator[Message]:
 
 
 def _heading(message: Message) -> str:
-    """Return a message's time, kind, tool, model and tokens."""
+    """Return the line above a message, with its time, kind, tool, model and tokens."""
     words = [message.at.astimezone().strftime("%m-%d %H:%M:%S")] if message.at else []
     words += [str(message.kind), *filter(None, (message.tool, message.model))]
     if message.used and message.kind in (MessageKind.ANSWER, MessageKind.USAGE):

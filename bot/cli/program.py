@@ -154,7 +154,7 @@ def cleanup(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete expired data and leftovers without a session."""
+    """Delete expired data and data that belongs to no session."""
     from bot.archive.retention import Busy
     from bot.cli import cleanup, context, screens
     from bot.cli.progress import progress

@@ -42,7 +42,7 @@ class _Page(Struct):
 
 
 class RemoteSession(Struct):
-    """The parts of a session that commands use."""
+    """The fields of a session that the commands use."""
 
     session: SessionSummary
 
@@ -82,7 +82,7 @@ class _NotFound(CliError):
 
 
 def no_session(id: str) -> str:
-    """Return the text of the error about a session that the server does not have."""
+    """Return the error text for a session that the server does not have."""
     return f"no session {id!r}; `mergewright ls --all` lists all sessions"
 
 
@@ -159,7 +159,10 @@ class RemoteServer:
             raise self._unreachable(error) from None
 
     def wait(self, id: str, goal: Goal, until: float) -> SessionSummary:
-        """Return a session once it is at `goal` or has ended, or at `until` (`time.monotonic`)."""
+        """Return a session once it is at `goal` or has ended, but at the latest at `until`.
+
+        `until` is a value of `time.monotonic`.
+        """
         while True:
             seconds = max(0.0, min(_WAIT_SECONDS, until - time.monotonic()))
             try:
@@ -191,7 +194,7 @@ class RemoteServer:
         return self._post("sessions", body)
 
     def outcome(self, key: str) -> CommandOutcome:
-        """Return what became of a command so far."""
+        """Return the outcome of a command so far."""
         return self._send("GET", f"commands/{quote(key)}", CommandOutcome)
 
     def freezes(self) -> list[Freeze]:

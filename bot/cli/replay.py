@@ -23,7 +23,7 @@ _MOST = 2_000  #: Characters shown of a value; a message to an agent may contain
 
 
 def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
-    """Replay a session's decisions, print the differences and return whether there are none."""
+    """Replay a session's decisions, print the differences, and return whether there are none."""
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
         found = list(replay(store.decisions.replayable(name)))
@@ -38,7 +38,10 @@ def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
 
 
 def delivery(config: Path | None, file: Path, event: str, *, as_json: bool) -> None:
-    """Print a webhook file's effects; `event`: empty if the file has it. Raises `CliError`."""
+    """Print what the webhook in a file would cause. Raises `CliError`.
+
+    `event` is the webhook's event; it may be empty if the file names it.
+    """
     try:
         webhook = read_webhook(file.read_bytes(), event)
     except OSError as error:

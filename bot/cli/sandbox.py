@@ -1,6 +1,6 @@
-"""Implements `mergewright sandbox`: a shell or command in a sandbox as a project's agents have.
+"""Implements `mergewright sandbox`: a shell or a command in a sandbox like that of an agent.
 
-The sandbox has its own proxy, without a model, so it needs no running bot. Its files are removed.
+The sandbox has its own proxy, without a model, so that no bot has to run. Its files are removed.
 """
 
 import signal
@@ -45,7 +45,7 @@ Refused = Mapping[Destination, int]
 
 
 def installation(config: Path | None) -> Installation:
-    """Return the installation, with the projects of the App's installations. Raises `CliError`."""
+    """Return the installation, including the projects that the bot found. Raises `CliError`."""
     found = context.installation(config)
     return replace(found, settings=context.with_installed(found.settings))
 
@@ -78,7 +78,10 @@ def execute(
     on_output: Callable[[bytes], object] | None = None,
     seconds: float = 0.0,
 ) -> SandboxEnd:
-    """Run a command in a project's sandbox, as `LocalSandbox.run` does. Raises `CliError`."""
+    """Run a command in a project's sandbox, and return how it ended. Raises `CliError`.
+
+    The arguments are those of `LocalSandbox.run`.
+    """
     name = installed.settings.projects[project].agent
     kind, program = installed.settings.agent_types[name], agent_health.program_of(installed, name)
     try:
@@ -96,9 +99,10 @@ def execute(
 def sandbox(
     installed: Installation, project: str
 ) -> Iterator[tuple[LocalSandbox, StartSpec, Refused]]:
-    """Make a sandbox of a project, with its workspace and proxy, and remove it at the end.
+    """Make a sandbox of a project, with a workspace and a proxy, and remove it at the end.
 
-    The refused connections are complete once the sandbox is removed. Raises `CliError`.
+    Yields the sandbox, its start specification and the counts of refused connections, which are
+    complete once the sandbox is removed. Raises `CliError`.
     """
     settings, paths = installed.settings, Paths(installed.settings.data)
     own = settings.projects[project]
@@ -153,7 +157,10 @@ def _make_workspace(
 def _proxy(
     socket: Path, network: str | tuple[str, ...]
 ) -> Iterator[tuple[dict[str, str], Counter[Destination]]]:
-    """Yield the environment for a new proxy, and its refusals, complete once the block ends."""
+    """Start a proxy; yield the environment variables for it, and the connections it refused.
+
+    The refused connections are complete once the block ends.
+    """
     token = f"sandbox.{token_urlsafe(32)}"
     refused = Counter[Destination]()
 
@@ -178,7 +185,7 @@ def _no_model(_: str) -> NoReturn:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Exit at SIGTERM and SIGHUP as at Ctrl-C, so that the sandbox is removed."""
+    """Treat SIGTERM and SIGHUP in the block like Ctrl-C, so that the sandbox is removed."""
 
     def leave(number: int, _: object) -> NoReturn:
         sys.exit(128 + number)

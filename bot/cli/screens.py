@@ -35,7 +35,7 @@ _HISTORY = 20
 
 
 def report(value: object, screen: RenderableType, *, as_json: bool) -> None:
-    """Print a command's result: its value as JSON, or its screen in colors for a terminal."""
+    """Print a command's result: the value as JSON, or the screen, in colors on a terminal."""
     if as_json:
         text = msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2)
         sys.stdout.write(f"{text.decode()}\n")
@@ -54,9 +54,9 @@ def table(*head: str) -> Table:
 def listing(
     sessions: Sequence[SessionSummary], empty: str, places: Mapping[str, str] = {}
 ) -> RenderableType:
-    """Return a line for each session with title and status; `places`: queue positions by ID.
+    """Return a line for each session, with its title and status.
 
-    `empty` is the text if there are no sessions.
+    `places` are the queue positions by session ID. `empty` is the text if there are no sessions.
     """
     if not sessions:
         return Text(empty)
@@ -104,7 +104,10 @@ def session(
     steps: Sequence[StepRecord],
     place: str = "",
 ) -> RenderableType:
-    """Return the screen about one session; `place`: its queue position, empty: not queued."""
+    """Return the screen about one session.
+
+    `place`: its position in the queue; empty if not queued.
+    """
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     issue, agent = session.issue, session.agent
     named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
@@ -140,7 +143,7 @@ def session(
 
 
 def preserved(kept: Sequence[Preserved], mirror: Path) -> Iterator[RenderableType]:
-    """Yield the commits preserved from removed workspaces; a restore uses the last one."""
+    """Yield the commits preserved from removed workspaces; a restore continues from the last."""
     if kept:
         yield Text("\npreserved when its workspace was removed", "dim")
     for one in kept:
@@ -197,7 +200,7 @@ def explanation(
 
 
 def color(status: str) -> str:
-    """Return the color of a status: red needs attention, green is good, dim has ended."""
+    """Return the color of a status: red for sessions that need a person, green good, dim ended."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:
@@ -206,17 +209,17 @@ def color(status: str) -> str:
 
 
 def age(since: datetime) -> str:
-    """Return the time since a moment as text in one unit, such as 5m."""
+    """Return the time since a moment in one unit, such as 5m."""
     return duration(max(0.0, (utc_now() - since).total_seconds()))
 
 
 def until(at: datetime) -> str:
-    """Return the time until a moment as text in one unit, such as 5m."""
+    """Return the time until a moment in one unit, such as 5m."""
     return duration(max(0.0, (at - utc_now()).total_seconds()))
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as a duration in one unit, such as 5m."""
+    """Return a number of seconds as text in one unit, such as 5m."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)}{unit}"
@@ -291,13 +294,13 @@ def grid() -> Table:
 
 
 def headline(name: str, status: str, because: str) -> Text:
-    """Return the first line about a session: its name, status and reason."""
+    """Return the first line about a session: its ID, status and reason."""
     reason = sentence(plain(because))
     return Text.assemble((name, "bold"), " ", (status, color(status)), f"  {reason}")
 
 
 def _advice(reason: str, blockers: Sequence[Blocker]) -> list[RenderableType]:
-    """Return the remedy for a status, if there is one, and what blocks the merge."""
+    """Return the remedy for the session's status, if there is one, and what blocks the merge."""
     advice = advice_on(reason)
     blocked = [sentence(blocker.sentence) for blocker in blockers]
     return [Text(f"{advice}\n" if advice else ""), *_list("merge blocked by", blocked)]

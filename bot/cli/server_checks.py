@@ -36,7 +36,10 @@ def port(installed: Installation) -> CheckResult:
 
 
 def public_url(installed: Installation) -> CheckResult:
-    """Request the public URL; if the server is not running, this check listens in its place."""
+    """Check that the public URL leads to this server.
+
+    If the server is not running, the check listens on the server's port in its place.
+    """
     settings = installed.settings
     url, (host, number) = settings.server.public_url, _address(installed)
     refuse = warn if settings.polls else fail

@@ -86,7 +86,7 @@ def wait(
     session_id: SessionId,
     goal: Annotated[
         Literal["merged", "needs_input"],
-        typer.Option("--for", help="merged, or needs_input: it waits for a person."),
+        typer.Option("--for", help="merged, or needs_input (a person has to act)."),
     ],
     config: Config = None,
     server: Server = "",
@@ -150,7 +150,7 @@ def show(session_id: SessionId, config: Config = None, as_json: Json = False) ->
 
 @app.command(hidden=True)
 def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
-    """Point to `show`: typer would otherwise suggest `start` for the comment command's name."""
+    """Print a hint to use `show`. Without this command, typer would suggest `start` instead."""
     raise CliError(f"no command 'status'; use `ls` to list sessions or `show {session_id}`")
 
 
@@ -266,7 +266,7 @@ def logs(
     run: Run = None,
     step: Annotated[
         Literal["", "setup", "teardown"],
-        typer.Option(help="Of the project's commands in the workspace, instead of the agent."),
+        typer.Option(help="Print the output of the project's own commands, not the agent's."),
     ] = "",
     ansi: Annotated[
         bool, typer.Option("--ansi", help="Do not remove terminal escape sequences.")
@@ -333,7 +333,7 @@ def usage(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show model usage and cost, that of deleted sessions too."""
+    """Show model usage and cost, including those of deleted sessions."""
     from bot.cli import context, screens, tables
     from bot.store import UsageFilter
     from config.contradictions import nearest

@@ -106,7 +106,7 @@ def app(
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
-    """Ask for a token, check and store it; create the label and webhook. Raises `CliError`."""
+    """Ask for a token, check and store it; create the label and the webhook. Raises `CliError`."""
     checked(wanted, folder)
     given = typer.prompt("Token of the bot's account", hide_input=True)
     check_token(wanted.api_url, wanted.repository, given)
@@ -160,7 +160,7 @@ def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> li
 
 
 def _make_label(github: GitHub, repository: str) -> list[str]:
-    """Create the label that requests an agent; return what a person has to do, if refused."""
+    """Create the label that requests an agent. If refused, returns what a person has to do."""
     try:
         github.setup.create_label(repository, NAME, _COLOR, _MEANING)
     except GitHubFailure as failure:
@@ -170,7 +170,7 @@ def _make_label(github: GitHub, repository: str) -> list[str]:
 
 
 def _label_once_installed(settings: Settings, pem: str, repository: str) -> list[str]:
-    """Wait until the App is installed, then create the label; return what remains to do."""
+    """Wait until the App is installed, then create the label. Returns what a person has to do."""
     credentials = Credentials(
         app_id=settings.github.app_id, private_key=pem, owners=settings.github.allowed_owners
     )

@@ -40,9 +40,9 @@ def spawn(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Request a session and print its id and status. Raises `CliError`, also if it was refused.
+    """Request a session, and print its ID and status.
 
-    `metadata` are `KEY=VALUE` pairs.
+    `metadata` are `KEY=VALUE` pairs. Raises `CliError`, also if the request is refused.
     """
     wanted = replace(wanted, metadata=dict(metadata_pair(pair) for pair in metadata))
     if server:

@@ -60,8 +60,8 @@ def submit(
 ) -> None:
     """Submit a command and print its outcome. Raises `CliError`, also if it is refused.
 
-    `pull` is the number of a pull request, whose current commit is sent along (None: none is),
-    `resume` the ID of a conversation to continue (empty: none).
+    `pull` is the number of a pull request, whose current head commit is sent with the command, or
+    None. `resume` is the ID of a conversation to continue, or empty.
     """
     if server:
         if resume:
@@ -83,7 +83,7 @@ def submit(
 
 
 def report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
-    """Print an outcome. Raises `CliError` for a refused command; as JSON, exits with its code."""
+    """Print an outcome. For a refused command, raises `CliError`, or exits if `as_json`."""
     refused = outcome.accepted is False
     if refused and not as_json:
         why = plain(outcome.reason)
@@ -195,7 +195,7 @@ def _submit_to(
 
 
 def remote_outcome(server: RemoteServer, key: str, wait: bool) -> CommandOutcome:
-    """Return what became of a command; with `wait`, give the server up to 15 seconds for it."""
+    """Return the outcome of a command; with `wait`, waits for the server for up to 15 seconds."""
     until = time.monotonic() + _WAIT_SECONDS
     while not (outcome := server.outcome(key)).reply and outcome.accepted is None:
         if not wait or time.monotonic() > until:
@@ -249,7 +249,7 @@ def _start(
 def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
     """Copy a conversation of the person at the command line into the new session's home.
 
-    `native` is the conversation's ID in the agent's program. Raises `CliError`.
+    `native` is the ID that the agent's program gave to the conversation. Raises `CliError`.
     """
     paths = Paths(settings.data)
     if paths.database.stat().st_uid != os.geteuid():
@@ -268,7 +268,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
 
 
 def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> CommandOutcome:
-    """Return what became of a command; with `wait`, give a running bot up to 15 seconds for it."""
+    """Return the outcome of a command; with `wait`, waits for the bot for up to 15 seconds."""
     policy_of = context.policies(settings, store).of
     until = time.monotonic() + _WAIT_SECONDS
     while True:
@@ -282,7 +282,7 @@ def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> Comman
 
 
 def bot_runs(store: Store) -> bool:
-    """Return whether a bot holds the lease on the database."""
+    """Whether a bot holds the lease on the database."""
     leader = store.lease.holder()
     return leader is not None and leader[1] > utc_now()
 
@@ -299,7 +299,7 @@ def _screen(outcome: CommandOutcome, *, running: bool) -> Text:
 
 
 def local_actor() -> str:
-    """Return the name of the person at the command line in the history, such as `cli:ann`."""
+    """Return how the history names the person at the command line, such as `cli:ann`."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # A user without an entry, as in some containers.

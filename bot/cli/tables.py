@@ -34,7 +34,7 @@ def queue(entries: Sequence[QueuedSession]) -> RenderableType:
 
 
 def queue_position(one: QueuedSession) -> str:
-    """Return one line about a session's position in the queue, its start and its reason."""
+    """Return a line with a session's queue position, its expected start and why it waits."""
     start = f"starts {_start(one)}" if one.starts_at else "start time unknown"
     return f"number {one.position}, {start}: {_reason(one)}"
 
@@ -46,14 +46,14 @@ def _start(one: QueuedSession) -> str:
 
 
 def _reason(one: QueuedSession) -> str:
-    """Return why a session waits, and what changes its position in the queue."""
+    """Return why a session waits, and what would change its position in the queue."""
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     person = "; a person waits for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
 def health(report: HealthReport) -> RenderableType:
-    """Return the screen that says whether the bot is healthy, and why."""
+    """Return the screen that shows whether the bot is healthy, and its problems."""
     state, process = report.state, report.process
     rows = screens.grid()
     for name, one in (
@@ -111,7 +111,7 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
 def agent(
     one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session]
 ) -> RenderableType:
-    """Return the screen of one agent's record and sessions; `identity` None: not configured."""
+    """Return the screen of one agent's record and sessions. `identity`: None if not configured."""
     rows = screens.grid()
     outcomes = ", ".join(
         f"{count} {outcome_words(outcome)}" for outcome, count in one.outcomes.items()
@@ -146,7 +146,10 @@ def _time_to_merge(one: AgentRecord) -> str:
 def usage(
     rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, ModelPrice]
 ) -> RenderableType:
-    """Return a table of tokens and dollars with sums, then unpriced models and prices' age."""
+    """Return a table of tokens and dollars with their sums.
+
+    Below it are the models without a price, and the age of the prices.
+    """
     if not rows:
         return Text("No usage yet.")
     table = Table.grid(padding=(0, 1, 0, 0))
@@ -178,7 +181,7 @@ def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Ite
 
 
 def _tokens(count: int) -> str:
-    """Return a count of tokens in few characters, such as 1.2M."""
+    """Return a number of tokens in few characters, such as 1.2M."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
         if count >= 10 * size:
             return f"{count / size:.0f}{unit}"

@@ -1,4 +1,4 @@
-"""`mergewright token`: personal tokens of people who sign in with GitHub, for their programs."""
+"""Implements `mergewright token`: manages people's personal tokens, which their programs use."""
 
 from contextlib import closing
 from pathlib import Path
@@ -22,14 +22,14 @@ _Days = Annotated[
 
 @app.command()
 def create(
-    login: Annotated[str, typer.Argument(metavar="LOGIN", help="Person for whom it acts.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called in lists.")],
+    login: Annotated[str, typer.Argument(metavar="LOGIN", help="Person for whom the token acts.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the token in lists.")],
     scope: Annotated[
         str,
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help="What it may do at most: read, message, steer or admin, each with those before.",
+            help="Most it may do: read, message, steer or admin. Each includes those before.",
         ),
     ] = "read",
     days: _Days = 30.0,
@@ -78,7 +78,9 @@ def list_tokens(
 
 @app.command()
 def revoke(
-    id: Annotated[int, typer.Argument(metavar="ID", help="As `mergewright token list` shows it.")],
+    id: Annotated[
+        int, typer.Argument(metavar="ID", help="ID that `mergewright token list` shows.")
+    ],
     config: Config = None,
 ) -> None:
     """Revoke a personal token."""
@@ -109,7 +111,7 @@ def sign_out(
 
 
 def _user(config: Path | None, login: str) -> int:
-    """Return GitHub's ID of an account. Raises `CliError`."""
+    """Return the numeric ID of a GitHub account. Raises `CliError`."""
     from bot.app.github_client import github_client
     from bot.cli import context
     from bot.github.errors import GitHubFailure

@@ -1,7 +1,7 @@
-"""Finds the workflows of GitHub Actions that give secrets to an agent's branch.
+"""Finds GitHub Actions workflows that give secrets to an agent's branch.
 
-A workflow that cannot be understood counts as one that gives all secrets. Types in the file are
-not resolved, because YAML 1.1 reads the key `on` as true.
+A workflow that cannot be understood is treated as one that gives all secrets. The YAML nodes are
+read without resolving their types, because YAML 1.1 reads the key `on` as true.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax
 """
@@ -41,7 +41,7 @@ _MERGE_KEY: Final = "<<"
 
 
 def secrets_for_branches(workflow: str) -> list[str]:
-    """Return the secrets that a workflow gets for a pushed branch; `*` means all secrets.
+    """Return the secrets that a workflow gets when a branch is pushed; `*` means all secrets.
 
     `GITHUB_TOKEN` is not included.
     """
@@ -56,7 +56,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield each scalar once, with the key that it is a value of; aliases are not expanded."""
+    """Yield each scalar once, with the key under which it stands; aliases are not expanded."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:
@@ -88,7 +88,7 @@ def _secrets_in(node: tuple[str, yaml.ScalarNode]) -> Iterator[str]:
 
 
 def _runs_for_branches(document: yaml.Node | None) -> bool:
-    """Whether a workflow runs for a branch with an agent's commits."""
+    """Whether the workflow is run for a branch with an agent's commits."""
     if not isinstance(document, yaml.MappingNode):
         return document is not None
     keys = [_text(name) for name, _ in document.value]
@@ -107,7 +107,7 @@ def _has_unsafe_event(triggers: yaml.Node) -> bool:
 
 
 def _excludes(push: yaml.Node) -> bool:
-    """Whether a `push` filter excludes an agent's branch: it has other names, or only tags."""
+    """Whether a `push` filter excludes an agent's branch: it lists other names, or only tags."""
     if not isinstance(push, yaml.MappingNode):
         return False
     filters = [(_text(name), value) for name, value in push.value]
@@ -126,5 +126,5 @@ def _names_branches(filtered: yaml.Node) -> bool:
 
 
 def _text(node: yaml.Node) -> str:
-    """Return a scalar's text; empty for anything else."""
+    """Return a scalar's text; empty for any other node."""
     return str(node.value) if isinstance(node, yaml.ScalarNode) else ""

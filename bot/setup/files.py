@@ -54,7 +54,7 @@ client-id = {client_id}
 
 
 class SetupRequest(Struct, frozen=True, kw_only=True):
-    """The answers of the person who sets up the installation."""
+    """What the person who sets up the installation has chosen."""
 
     project: str
     repository: str  #: `owner/name`.
@@ -66,7 +66,7 @@ class SetupRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """The repository's owner."""
+        """The owner in the repository's name."""
         return self.repository.partition("/")[0]
 
 
@@ -77,16 +77,16 @@ def project_name(repository: str) -> str:
 
 
 def existing(folder: Path) -> list[Path]:
-    """Return which of the configuration, the secrets and the key a folder already has."""
+    """Return which files a folder already has, of the configuration, the secrets and the key."""
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 
 def configuration(
     wanted: SetupRequest, app_id: int | None = None, slug: str = "", client_id: str = ""
 ) -> str:
-    """Return the text of the configuration; strings are written as JSON, which is valid TOML.
+    """Return the text of the configuration. Strings are written as JSON, which is valid TOML.
 
-    With the App's `client_id` people sign in with GitHub.
+    If `client_id`, the App's, is given, people sign in with GitHub.
     """
     app = ""
     sign_in = _SIGN_IN.format(client_id=json.dumps(client_id)) if client_id else ""
@@ -114,7 +114,8 @@ def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") ->
     """Write the files, readable only by this user, with a new token for the page.
 
     `text` is the configuration, `secrets` are values by environment variable, `key` is the App's
-    private key (empty: none). Raises `OSError`; existing files are not overwritten.
+    private key (empty: none). Raises `OSError`; existing files are not overwritten. If not all can
+    be written, or the person interrupts it, none remains.
     """
     variables = {**secrets, "MERGEWRIGHT_PAGE_TOKEN": token_hex(32)}
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())

@@ -40,17 +40,20 @@ class NewApp(Struct, frozen=True):
         return f"NewApp({self.id})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Hide the credentials in tracebacks too."""
+        """Return no credentials, so that tracebacks do not show them either."""
         return [("id", self.id)]
 
 
 def callback_url(public_url: str) -> str:
-    """Return where GitHub sends people back to who sign in; `public_url` ends with a slash."""
+    """Return the URL to which GitHub sends people back after sign-in.
+
+    `public_url` ends with a slash.
+    """
     return f"{public_url}login/callback"
 
 
 def webhook_url(public_url: str) -> str:
-    """Return where GitHub sends webhooks; `public_url` ends with a slash."""
+    """Return the URL to which GitHub sends webhooks. `public_url` ends with a slash."""
     return f"{public_url}webhooks/github"
 
 
@@ -73,6 +76,9 @@ def manifest(owner: str, public_url: str, callback: str) -> Mapping[str, object]
 
 
 def converted(api_url: str, code: str) -> NewApp:
-    """Exchange the code that GitHub sent for the new App's credentials. Raises `GitHubFailure`."""
+    """Exchange the code that GitHub sent for the credentials of the new App.
+
+    Raises `GitHubFailure`.
+    """
     with closing(GitHub(api_url, Credentials())) as github:
         return github.convert_manifest(code, NewApp)
