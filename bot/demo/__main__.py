@@ -48,7 +48,10 @@ class Summary(Struct, kw_only=True):
 
 
 class Telling:
-    """Prints events with the seconds since the start and the event before, and where to look."""
+    """Prints each event with its time and, if it has one, its URL.
+
+    The times are in seconds since the start and since the event before.
+    """
 
     def __init__(self) -> None:
         self._begun = self._last = time.monotonic()
@@ -107,8 +110,9 @@ def play(
     """Run the demo once: from the label to a closed issue and a clean machine.
 
     `agent` and `model` are as on the command line; `tell` prints the steps. The bot is killed at
-    up to `kills` random moments. Port 0 picks a free port. With `keep`, everything keeps running
-    until the person at the terminal presses Ctrl-C.
+    up to `kills` random moments. Port 0 picks a free port. `isolation` is that of the agents;
+    empty: the strongest that works here. With `keep`, everything keeps running until the person at
+    the terminal presses Ctrl-C.
     """
     summary = Summary()
     begun = time.monotonic()
@@ -198,7 +202,7 @@ def _where(bot: BotProcess) -> str:
 
 
 def main() -> int:
-    """Run the demo once, or until all kills of `--kill-random` happened; return the exit code."""
+    """Run the demo, with `--kill-random` until all kills have happened; return the exit code."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
     parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")

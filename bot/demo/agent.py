@@ -1,9 +1,9 @@
 """The demo's agent: a scripted program in a terminal that behaves like a coding agent.
 
-It reads its prompt from a file, works in its worktree, commits, and takes messages as they are
-pasted into its terminal. Its commits contain words that are only in the messages, so that the demo
-notices a lost message. It appends every prompt and message to a log, where the demo counts them:
-the file DEMO_AGENT_LOG, or one in its spool, where a sandbox lets it write.
+It reads its prompt from a file, works in its worktree, commits, and takes messages that are pasted
+into its terminal. Its commits contain words that are only in the messages, so that the demo notices
+a lost message. It appends every prompt and message to a log, in which the demo counts them: the
+file DEMO_AGENT_LOG, or a file in its spool, to which a sandbox lets it write.
 """
 
 import json
@@ -95,7 +95,7 @@ def append(greeting: Path, text: str, subject: str) -> None:
 
 
 def commit(greeting: Path, subject: str) -> None:
-    """Commit the file as it is, if the worktree has changes."""
+    """Commit the file in its current state, if the worktree has changes."""
 
     def write() -> None:
         if git("status", "--porcelain"):
@@ -106,7 +106,7 @@ def commit(greeting: Path, subject: str) -> None:
 
 
 def persist(step: Callable[[], object]) -> None:
-    """Repeat a step until it succeeds, as an agent does on a full disk; raise after a minute."""
+    """Repeat a step until it succeeds, because the disk may be full; raise after a minute."""
     deadline = time.monotonic() + 60.0
     while True:
         try:
@@ -179,7 +179,7 @@ def messages() -> Iterator[str]:
 
 
 def _submitted(typed: bytes) -> int | None:
-    """Return where the Enter is that submits, which is in no paste; None: not pressed yet."""
+    """Return the position of the Enter that submits, outside any paste; None if not pressed."""
     begin, over = typed.find(_PASTE), typed.find(_PASTED)
     enter = typed.find(b"\r")
     if begin != -1 and (enter == -1 or begin < enter):

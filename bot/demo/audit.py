@@ -18,7 +18,7 @@ _SUMMARY = "All sessions of "
 
 
 def problems(scene: Scene, task: Task) -> Iterator[str]:
-    """Return a sentence for each effect of a task that happened more or less than once."""
+    """Yield a sentence for each effect of a task that did not happen exactly once."""
     number = task.issue.number
     pulls = [pull for pull in scene.repo.pulls if scene.task_of(pull) is task]
     if len(pulls) != 1:
@@ -49,7 +49,7 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
 
 
 def merges(scene: Scene) -> Iterator[str]:
-    """Return a sentence if the bot merged more or less often than there are tasks."""
+    """Yield a sentence if the number of merges differs from the number of tasks."""
     base = scene.repo.default_branch
     moves = [move for move in scene.repo.moves if move.branch == base and move.user == scene.bot]
     if len(moves) != len(scene.tasks):
@@ -57,13 +57,13 @@ def merges(scene: Scene) -> Iterator[str]:
 
 
 def notes(logs: Iterable[Path]) -> list[dict[str, Any]]:
-    """Return the entries that scripted agents logged in these files; files may be missing."""
+    """Return the entries that scripted agents logged in these files. Missing files are skipped."""
     lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
     return [json.loads(line) for line in lines]
 
 
 def messages(task: Task, logs: Iterable[Path]) -> Iterator[str]:
-    """Return a sentence for each message the scripted agent logged more or less than once."""
+    """Yield a sentence for each message that the scripted agent did not log exactly once."""
     own = [note for note in notes(logs) if note["session"] == task.session]
     starts = [note for note in own if note["kind"] == "prompt"]
     if len(starts) != 1:
@@ -78,7 +78,7 @@ def messages(task: Task, logs: Iterable[Path]) -> Iterator[str]:
 
 
 def prompts(model: ModelServer) -> Iterator[str]:
-    """Return a sentence for each message the scripted model received more or less than once."""
+    """Yield a sentence for each message that the scripted model did not receive exactly once."""
     asked = [
         recorded.asked for recorded in model.requests if recorded.asked and not recorded.asked.aside
     ]
@@ -89,7 +89,7 @@ def prompts(model: ModelServer) -> Iterator[str]:
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:
-    """Return a sentence for each thing the demo left on this machine."""
+    """Yield a sentence for each thing that the demo left on this machine."""
     paths = Paths(bot.folder / "data")
     if (paths.host / "workspaces" / session).exists():
         yield f"the worktree of {session} is still there"
@@ -100,16 +100,16 @@ def left_over(bot: BotProcess, session: str) -> Iterator[str]:
 
 
 def control_groups_of(host: Path) -> Iterator[str]:
-    """Return the control groups that still exist for runs in a host's folder."""
+    """Yield the control groups that still exist for runs in a host's folder."""
     for file in host.glob("sessions/*/groups.json"):
         yield from (group for group in json.loads(file.read_bytes()) if Path(group).exists())
 
 
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    """Return the processes that use this folder.
+    """Yield the processes that use this folder, each with its ID and a description.
 
-    The folder is in their command line or environment, is their working directory, or contains
-    a file that they have open.
+    The folder is in their command line or environment, is their working directory, or contains a
+    file that they have open.
     """
     mark = str(folder).encode()
     for entry in Path("/proc").iterdir():
@@ -126,6 +126,6 @@ def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
 
 
 def _links(process: Path) -> Iterator[Path]:
-    """Return the working directory and the open files of a process."""
+    """Yield the working directory and the open files of a process."""
     yield process / "cwd"
     yield from (process / "fd").iterdir()

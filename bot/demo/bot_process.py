@@ -86,12 +86,12 @@ def configuration(
     port: int = 0,
     thresholds: str = THRESHOLDS,
 ) -> str:
-    """Return the configuration of a bot with data in `folder`; port 0 is one that is free now.
+    """Return the configuration of a bot with its data in `folder`. Port 0 picks a free port.
 
-    `agent_log` is the file in which scripted agents log what they receive; None: one in the spool
-    of each run, as isolated ones need it. `agent_types` has
-    further tables; `sessions` may run at the same time; a bot without an `app_id` has a token;
-    people sign in with the App of the `client_id`; `thresholds` has `[policy]` and `[timing]`.
+    `agent_log` is the file in which scripted agents log what they receive; None for a file in the
+    spool of each run, which isolated agents need. `agent_types` are further tables as text. At most
+    `sessions` run at the same time. Without an `app_id`, the bot has a token. People sign in with
+    the App of the `client_id`. `thresholds` are the tables `[policy]` and `[timing]` as text.
     """
     config = _CONFIG.format(
         port=port or free_port(),
@@ -113,7 +113,10 @@ def configuration(
 
 
 class BotProcess:
-    """`mergewright serve` with its configuration in `folder`; may be killed and started again."""
+    """`mergewright serve` with its configuration in `folder`.
+
+    It may be killed and started again.
+    """
 
     def __init__(
         self,
@@ -124,9 +127,9 @@ class BotProcess:
         descriptors: int = 0,
         module: str = "bot.cli",
     ) -> None:
-        """Write the configuration; `name` is the stem of the bot's files, unique in the folder.
+        """Write the configuration. `name`, the stem of the bot's files, is unique in the folder.
 
-        `descriptors` is a hard limit on the bot's open files; 0: the limit of this process.
+        `descriptors` is a hard limit on the bot's open files; 0 for the limit of this process.
         `module` is the Python module of the bot's command line.
         """
         self._module = module
@@ -186,7 +189,7 @@ class BotProcess:
         return False
 
     def wait(self, seconds: float) -> int | None:
-        """Wait up to `seconds` for the bot's end; return its exit code, None if not ended."""
+        """Wait up to `seconds` for the bot's end. Returns its exit code; None if it still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if self._process is not None:
                 return self._process.wait(seconds)
@@ -197,7 +200,10 @@ class BotProcess:
         self._end(signal.SIGKILL)
 
     def abort(self) -> None:
-        """End the bot with SIGABRT; with PYTHONFAULTHANDLER set, it logs where its threads are."""
+        """End the bot with SIGABRT.
+
+        With PYTHONFAULTHANDLER set, it logs the stacks of its threads.
+        """
         self._end(signal.SIGABRT)
 
     def stop(self) -> None:
@@ -216,7 +222,7 @@ class BotProcess:
                 self._process.send_signal(signal.SIGCONT)
 
     def session(self, id: str) -> dict[str, Any]:
-        """Return a session as the bot's API shows it; empty if the bot does not return one."""
+        """Return a session in the form of the bot's API; empty if the API does not return it."""
         try:
             answer = httpx.get(
                 f"{self.url}api/v1/sessions/{id}",

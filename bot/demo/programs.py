@@ -38,13 +38,13 @@ _AT_ITS_OWN = """pass-env = {variables}
 
 
 def cached(program: str, version: str) -> Path:
-    """Return the folder into which `scripts/test-agents` installs a program, with its `bin`."""
+    """Return the folder in which `scripts/test-agents` installs a program, with its `bin`."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mergewright" / "agents" / f"{program}-{version}"
 
 
 def found(program: str) -> Path | None:
-    """Find the program on PATH, or the last one installed into the cache; None: neither."""
+    """Find the program on PATH, else the last one installed into the cache; None without any."""
     if there := shutil.which(program):
         return Path(there)
     folder = cached(program, "*")
@@ -69,7 +69,7 @@ def lacking(program: str, model: str) -> Sequence[str]:
 
 
 def table(program: str, model: str, url: str) -> str:
-    """Return the text of the table `[agent-types.NAME]`; `url` is the scripted model's address."""
+    """Return the table `[agent-types.NAME]` as text. `url` is the scripted model's address."""
     command = json.dumps(str(found(program)))
     if model == SCRIPTED:
         own = _TYPE.format(program=program, command=command, model=MODELS[program])

@@ -48,7 +48,7 @@ _ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One issue, the file it asks for, and two words that only CI and the reviewer know."""
+    """An issue, the file it asks for, one word that only CI knows, one only the reviewer."""
 
     issue: Issue
     file: str
@@ -58,7 +58,7 @@ class Task:
 
     @property
     def session(self) -> str:
-        """The ID of its session."""
+        """The ID of the issue's session."""
         return f"{PROJECT}-{self.issue.number}"
 
 
@@ -73,10 +73,10 @@ class Scene:
         spelled_out: bool = False,
         app: bool = False,
     ) -> None:
-        """Set up the repository, the people and the bot; `tell` gets each event and its URL.
+        """Set up the repository, the people and the bot. `tell` gets each event and its URL.
 
         `spelled_out`: requests contain the commands for the scripted model. `app`: the bot
-        authenticates as a GitHub App, not with a token.
+        authenticates as a GitHub App instead of with a token.
         """
         self._github = github
         self._tell = tell
@@ -138,7 +138,7 @@ class Scene:
         return issue
 
     def task_of(self, pull: Pull) -> Task | None:
-        """Find the task whose issue a pull request closes; None if it closes none."""
+        """Find the task whose issue a pull request closes; None if there is none."""
         with self._lock:
             return next((self.tasks[one.number] for one in pull.closes), None)
 
@@ -162,7 +162,10 @@ class Scene:
             self._review(pull, head, task)
 
     def _check(self, sha: str, task: Task) -> tuple[bool, str]:
-        """Run the repository's own check on this commit; return if it passed, and its output."""
+        """Run the repository's own check on this commit.
+
+        Returns whether it passed, and its output.
+        """
         archive = io.BytesIO()
         with git.Repo(self.repo.git.path) as repository:
             repository.archive(archive, treeish=sha)
@@ -221,5 +224,5 @@ class Scene:
 
 
 def _word() -> str:
-    """Return a random word, whose use proves that the agent read the text containing it."""
+    """Return a random word. An agent that uses it has read the text with the word."""
     return "".join(random.choices(string.ascii_lowercase, k=12))

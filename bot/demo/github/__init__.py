@@ -1,4 +1,4 @@
-"""A stand-in for GitHub: state, not canned answers; REST, GraphQL, git and webhooks on loopback."""
+"""A stand-in for GitHub on loopback: REST, GraphQL, git and webhooks over state that changes."""
 
 from bot.demo.github.server import GitHubServer
 

@@ -23,7 +23,7 @@ WORST_FIRST = (
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class CheckSuite(Thing):
-    """All check runs of one App on one commit; for GitHub Actions, those of one workflow."""
+    """All check runs of one App on one commit. GitHub Actions has a suite for each workflow."""
 
     repo: RepositoryBase
     app: App
@@ -74,7 +74,7 @@ class CheckRun(Thing):
 
     @property
     def cleaned_at(self) -> datetime:
-        """When a job's last step, the clean-up, ended."""
+        """The end of the job's last step, the clean-up."""
         return (self.completed_at or self.created_at) + timedelta(seconds=2)
 
     @property
@@ -92,14 +92,14 @@ class CheckRun(Thing):
         self.update(status="completed", conclusion=conclusion)
 
     def write_log(self, log: str) -> None:
-        """Store a run's log where GitHub would: as the log of a job, else in the output."""
+        """Store a run's log where GitHub does: as the log of a job, or else in the output."""
         if log and self.is_job:
             self.log = log
         elif log:
             self.output = {"title": self.name, "summary": "", **self.output, "text": log}
 
     def update(self, *, status: str, conclusion: str | None = None) -> None:
-        """Change the run's status; publish the events of its completion and its suite's."""
+        """Change the run's status; publish the events of its completion and of its suite's."""
         was_completed = self.status == "completed"
         self.status, self.conclusion = status, conclusion
         self.updated_at = self.world.now()
@@ -229,7 +229,7 @@ class Checks:
         return status
 
     def outcomes(self, sha: str) -> dict[str, str]:
-        """Return each check's and context's name with `success`, `pending` or `failure`."""
+        """Return `success`, `pending` or `failure` for each check and context, by name."""
         found = {status.context: status.state for status in self.statuses_of(sha)}
         for run in self.runs_of(sha):
             passed = run.conclusion in ("success", "neutral", "skipped")

@@ -83,7 +83,7 @@ class Git:
         self._configure()
 
     def init_from(self, source: Path) -> None:
-        """Make this a full copy of another bare repository, as a fork is."""
+        """Make this a full copy of another bare repository, for a fork."""
         self.path.mkdir(parents=True)
         self.run("clone", "--quiet", "--bare", str(source), ".")
         self._configure()
@@ -130,7 +130,7 @@ class Git:
     # -- refs
 
     def heads(self) -> dict[str, str]:
-        """Return every branch and its commit."""
+        """Return each branch with its commit."""
         lines = self.run("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
         pairs = (line.split(" ", 1) for line in lines.splitlines())
         return {name.removeprefix("refs/heads/"): sha for name, sha in pairs}
@@ -184,7 +184,7 @@ class Git:
         return int(self.run("rev-list", "--count", f"{base}..{head}"))
 
     def changed(self, old: str, new: str) -> dict[str, str]:
-        """Return paths that differ between two commits, with git's letter for each, such as M."""
+        """Return the paths that differ between two commits, each with git's letter, such as M."""
         lines = self.run("diff", "--name-status", "--no-renames", old, new).splitlines()
         return {path: letter for letter, path in (line.split("\t", 1) for line in lines)}
 
@@ -196,7 +196,7 @@ class Git:
         return added, removed, len(lines)
 
     def hunk(self, base: str, head: str, path: str, line: int) -> str:
-        """Return the diff's hunk up to `line` of the new file; empty: no hunk has that line."""
+        """Return the diff's hunk up to `line` of the new file; empty if no hunk contains it."""
         diff = self.run("diff", f"{base}...{head}", "--", path)
         kept: list[str] = []
         at = 0
@@ -221,7 +221,10 @@ class Git:
         by: Signature,
         parent: str | None,
     ) -> str:
-        """Commit files (None removes one) on `parent` (None: no parent) as a branch's new head."""
+        """Commit files and make the commit the branch's new head. None as content removes a file.
+
+        `parent` is None for a commit without a parent.
+        """
         stream = [
             f"commit refs/heads/{branch}",
             "mark :1",
@@ -260,7 +263,7 @@ class Git:
         return self.run("commit-tree", tree, *flags, stdin=message.encode(), env=names).strip()
 
     def replay(self, onto: str, base: str, head: str, by: Signature) -> str:
-        """Rebase `base..head` onto a commit and return the new head. Raises `Conflict`."""
+        """Rebase `base..head` onto a commit, and return the new head. Raises `Conflict`."""
         for commit in self.log("--reverse", "--no-merges", f"{base}..{head}"):
             # A stand-in with the new parent's tree and the commit's own parent makes merge-tree
             # take that parent as the merge base, which only git 2.40 and newer takes as an option.

@@ -1,4 +1,4 @@
-"""Git over HTTP: `git http-backend` as a CGI program over the real bare repositories."""
+"""Git over HTTP: runs `git http-backend` as a CGI program on the real bare repositories."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ def serves(path: str) -> bool:
 
 
 def answer(request: Request) -> Answer:
-    """Have git respond if the account has permission; after a push, publish its events."""
+    """Answer with git's response if the account has permission. Publishes the events of a push."""
     match = _PATH.fullmatch(request.path)
     assert match is not None
     pushing = "git-receive-pack" in (match["service"], request.query.get("service"))
@@ -87,7 +87,7 @@ def _backend(request: Request, repo: Repository, service: str) -> Answer:
 
 
 def _password(authorization: str) -> str | None:
-    """Return the token in a Basic header: the password, or else the name; None: no such header."""
+    """Return the token in a Basic header (the password, or else the name); None without it."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -56,7 +56,7 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 def may(token: Token | None, names: str, *, change: bool) -> bool:
-    """Whether an App's token has one of these permissions (`a|b`); other accounts need none."""
+    """Whether an App's token has one of these permissions (`a|b`). Other accounts need none."""
     levels = _CHANGES if change else _READS
     if token is None or token.app is None:
         return True
@@ -64,7 +64,7 @@ def may(token: Token | None, names: str, *, change: bool) -> bool:
 
 
 def demand_route(request: Request, path: str) -> None:
-    """Raise `Problem` if an App requests a route it was not granted."""
+    """Raise `Problem` if an App requests a route for which it lacks the permission."""
     below = _REPOSITORY.match(path)
     if request.token is None or request.token.app is None or below is None:
         return
@@ -75,6 +75,6 @@ def demand_route(request: Request, path: str) -> None:
 
 
 def may_have(token: Token, of: str, field: str) -> bool:
-    """Whether an App's token has all permissions that a field of the GraphQL type `of` needs."""
+    """Whether an App's token has all permissions that a field of the GraphQL type `of` requires."""
     change = of == "Mutation"
     return all(may(token, names, change=change) for names in _FIELDS.get((of, field), ()))

@@ -21,7 +21,7 @@ class Label(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Move(Thing):
-    """A branch that moved; `before` is None if it was created, `after` if it was deleted."""
+    """A change of a branch. `before` is None if it was created, `after` if it was deleted."""
 
     repository: str
     branch: str
@@ -47,7 +47,7 @@ class Protection:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event for webhooks; `parts` are the event's own members of the JSON body."""
+    """An event for webhooks. `parts` are the members that are specific to the event."""
 
     repo: "RepositoryBase"
     name: str
@@ -100,12 +100,12 @@ class RepositoryBase(Thing, ABC):
 
     @abstractmethod
     def refs_moved(self, by: str) -> None:
-        """Compare the branches with the last known ones and apply everything that follows."""
+        """Compare the branches with their last known commits, and apply everything that follows."""
 
     # -- people
 
     def permission(self, login: str, level: str) -> None:
-        """Set an account's permission: one of `LEVELS`."""
+        """Set an account's permission to one of `LEVELS`."""
         LEVELS.index(level)
         self.permissions[self.world.account(login).login] = level
 
@@ -130,7 +130,7 @@ class RepositoryBase(Thing, ABC):
         pushers: tuple[str, ...] | None = None,
         bypass: str = "",
     ) -> None:
-        """Protect a branch: pushes are refused, and merges need these checks and reviews."""
+        """Protect a branch: refuse pushes, and require these checks and reviews for merges."""
         self.protections[branch] = Protection(
             required_checks=list(required_checks),
             required_reviews=required_reviews,
@@ -154,9 +154,9 @@ class RepositoryBase(Thing, ABC):
         message: str = "Change files",
         start: str | None = None,
     ) -> str:
-        """Commit files on a branch as a person's push; None as content removes a file.
+        """Commit files on a branch, as when a person pushes. None as content removes a file.
 
-        A branch that is new begins at `start` (a branch), or at the default branch.
+        A new branch begins at the branch `start`, or at the default branch.
         """
         signature = self.world.account(by).signature
         parent = self.heads.get(branch) or self.heads.get(start or self.default_branch)

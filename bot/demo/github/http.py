@@ -44,7 +44,7 @@ def not_found() -> Problem:
 
 
 def invalid(resource: str, field: str, code: str = "invalid", message: str = "") -> Problem:
-    """Return the error that one field of a request's body is invalid."""
+    """Return the error that a field of a request's body is invalid."""
     error = {"resource": resource, "field": field, "code": code}
     if message:
         error["message"] = message
@@ -53,7 +53,7 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
 
 @dataclass(kw_only=True)
 class Answer:
-    """A response; a `body` of bytes is sent as it is, anything else as JSON."""
+    """A response. A `body` of bytes is sent unchanged, anything else as JSON."""
 
     status: int = 200
     body: Any = None
@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(kw_only=True)
 class Request:
-    """One request; its account is set after authentication."""
+    """One request. Its account is set after authentication."""
 
     world: Forge
     method: str
@@ -93,7 +93,7 @@ class Request:
 
     @property
     def account(self) -> str:
-        """The account whose rate limit applies: an App has its own, unknown accounts share one."""
+        """The account whose rate limit applies. An App has its own; unknown accounts share one."""
         return f"app {self.as_app.slug}" if self.as_app else self.login
 
     @property
@@ -108,7 +108,7 @@ class Request:
         return body
 
     def text(self, name: str, resource: str) -> str:
-        """Return a member of the body that must be a non-empty string."""
+        """Return a member of the body, which must be a non-empty string."""
         value = self.json.get(name)
         if not isinstance(value, str) or not value:
             raise invalid(resource, name, "missing_field")
@@ -121,7 +121,10 @@ class Request:
         return self.repo_for("read")
 
     def repo_for(self, level: str) -> Repository:
-        """Return the path's repository. Raises `Problem` if the account lacks this permission."""
+        """Return the repository in the path.
+
+        Raises `Problem` if the account lacks this permission.
+        """
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)
         if repo is None and name in self.world.moved:
@@ -161,7 +164,10 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """Return a page of a list; `under` names it beside `total_count` (empty: only the list)."""
+        """Return a page of a list.
+
+        `under` is its name beside `total_count`; empty for a bare list.
+        """
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)
         number = self._positive("page", 1)
@@ -197,7 +203,7 @@ class Router:
         self._routes = [(method, pattern_of(path), handler) for method, path, handler in routes]
 
     def find(self, request: Request, path: str) -> Handler:
-        """Return the handler, with the path's names put into the request. Raises `Problem`."""
+        """Return the handler, and put the names in the path into the request. Raises `Problem`."""
         for method, pattern, handler in self._routes:
             match = pattern.fullmatch(path)
             if match and method == request.method:
@@ -207,7 +213,7 @@ class Router:
 
 
 def pattern_of(path: str) -> re.Pattern[str]:
-    """Return the expression for a route's path; its groups are the path's names."""
+    """Return the regular expression of a route's path. Its groups are the names in the path."""
     kinds = {"number": r"\d+", "id": r"\d+"}
 
     def part(match: re.Match[str]) -> str:

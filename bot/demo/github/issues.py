@@ -80,7 +80,7 @@ class Comment(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Issue(Thing):
-    """An issue; a pull request is one too."""
+    """An issue. A pull request is an issue, too."""
 
     repo: RepositoryBase
     number: int
@@ -133,7 +133,7 @@ class Issue(Thing):
 
     @locked
     def unlabel(self, name: str, by: str) -> None:
-        """Remove a label. Raises KeyError if it is not there."""
+        """Remove a label. Raises KeyError if the issue does not have it."""
         found = [label for label in self.label_list if label.name.lower() == name.lower()]
         if not found:
             raise KeyError(name)
@@ -242,7 +242,7 @@ class TrackedRepository(RepositoryBase):
     issues_and_pulls: dict[int, Issue] = field(default_factory=dict)
 
     def closing(self, text: str) -> list[Issue]:
-        """Return the issues that a text closes by GitHub's keywords."""
+        """Return the issues that a text closes with GitHub's keywords."""
         found: dict[int, Issue] = {}
         for match in _CLOSES.finditer(text):
             issue = self.issues_and_pulls.get(int(match["number"]))
@@ -253,7 +253,7 @@ class TrackedRepository(RepositoryBase):
 
 
 def react(world: World, reactions: list[Reaction], content: str, by: str) -> Reaction:
-    """Add a reaction; a repeated one returns the first."""
+    """Add a reaction, or return the existing one if it is a repetition."""
     user = world.account(by)
     for known in reactions:
         if (known.user, known.content) == (user, content):

@@ -7,7 +7,7 @@ from bot.demo.github.reviews import Proposal
 
 
 class Refused(Exception):
-    """GitHub will not merge; the message is GitHub's own."""
+    """GitHub does not merge. The message is GitHub's own."""
 
 
 @dataclass(kw_only=True)
@@ -37,7 +37,7 @@ def behind(pull: Proposal) -> bool:
 
 
 def unmet(pull: Proposal) -> list[str]:
-    """Return the base branch's unmet protection rules, worded as GitHub's merge errors."""
+    """Return which protection rules of the base branch are not met, in GitHub's words."""
     rules = pull.protection
     if rules is None:
         return []
@@ -63,7 +63,7 @@ def unmet(pull: Proposal) -> list[str]:
 
 
 def state(pull: Proposal) -> str:
-    """Return GitHub's merge state, the worst that applies."""
+    """Return GitHub's merge state. If several apply, returns the worst."""
     if pull.state != "open":
         return "UNKNOWN"
     if not mergeable(pull):
@@ -79,7 +79,7 @@ def state(pull: Proposal) -> str:
 
 
 def check(pull: Proposal, method: str) -> None:
-    """Raise `Refused` with GitHub's sentence if a merge is not allowed now."""
+    """Raise `Refused` with GitHub's sentence if the pull request may not be merged now."""
     if method not in pull.repo.merge_methods:
         name = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
         raise Refused(f"{name[method]} are not allowed on this repository.")
@@ -98,7 +98,10 @@ def check(pull: Proposal, method: str) -> None:
 def merge_commit(
     pull: Proposal, by: str, method: str, title: str | None, message: str | None
 ) -> str:
-    """Return the base branch's new commit; no `title`: the default. Raises `git.Conflict`."""
+    """Return the base branch's new commit. Without a `title`, it has the default one.
+
+    Raises `git.Conflict`.
+    """
     git, base = pull.repo.git, pull.base_tip
     person, committer = pull.world.account(by).signature, pull.world.web_flow.signature
     if method == "rebase":
@@ -114,7 +117,7 @@ def merge_commit(
 
 
 def queue_commit(pull: Proposal, by: str) -> str:
-    """Return the commit the merge queue tests on its base. Raises `Refused`."""
+    """Return the commit that the merge queue tests. Raises `Refused`."""
     rules = pull.protection
     if rules is None or not rules.queue:
         raise Refused("The merge queue is not enabled")
@@ -129,7 +132,7 @@ def queue_commit(pull: Proposal, by: str) -> str:
 
 
 def update_commit(pull: Proposal, by: str) -> str:
-    """Return the commit that brings the base into the head. Raises `Refused`."""
+    """Return the commit that merges the base into the head. Raises `Refused`."""
     git, base = pull.repo.git, pull.base_tip
     if not behind(pull):
         raise Refused("There are no new commits on the base branch.")

@@ -1,4 +1,4 @@
-"""Sign-in with an App: the web flow that ends with an access token of the person.
+"""Sign-in with an App: the web flow, at whose end the App gets the person's access token.
 
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
 """
@@ -33,7 +33,7 @@ _BAD_CODE = ("bad_verification_code", "The code passed is incorrect or expired."
 
 
 def answer(request: Request) -> Answer | None:
-    """Answer a step of the flow; None for any other address."""
+    """Answer a step of the flow. Returns None for any other address."""
     with request.world.lock:
         if (request.method, request.path) == ("GET", _AUTHORIZE):
             return _authorize(request)
@@ -43,7 +43,7 @@ def answer(request: Request) -> Answer | None:
 
 
 def _authorize(request: Request) -> Answer:
-    """Send the browser back with a code: its person has pressed the button at once."""
+    """Send the browser back with a code, as if the person had pressed the button at once."""
     world, query = request.world, request.query
     app = _app_of(request, query.get("client_id", ""))
     if app is None or not app.callbacks:
@@ -69,7 +69,7 @@ def _authorize(request: Request) -> Answer:
 
 
 def _exchange(request: Request) -> Answer:
-    """Give out an access token for a code, once. Refusals have the status 200, as GitHub's."""
+    """Return an access token for a code, once. Refusals have the status 200, as GitHub's do."""
     world = request.world
     given = {**request.query, **_body(request)}
     app = _app_of(request, given.get("client_id", ""))
@@ -100,7 +100,7 @@ def _exchange(request: Request) -> Answer:
 
 
 def _person(request: Request) -> str:
-    """The login of who is signed in at GitHub in this browser; empty: they refuse."""
+    """Return the login of the person signed in at GitHub in this browser; empty if they refuse."""
     cookie = SimpleCookie(request.headers.get("cookie", "")).get("user_session")
     return cookie.value if cookie else request.world.browsing
 
@@ -119,7 +119,7 @@ def _body(request: Request) -> dict[str, str]:
 
 
 def _challenge(verifier: str) -> str:
-    """https://www.rfc-editor.org/rfc/rfc7636#section-4.2"""
+    """Return a verifier's PKCE challenge: https://www.rfc-editor.org/rfc/rfc7636#section-4.2"""
     digest = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

@@ -29,15 +29,15 @@ button { font: inherit; padding: .3rem .8rem; margin: .3rem .3rem .3rem 0; }
 
 
 class Pages:
-    """Serves the pages of the stand-in; their buttons act in the name of `person`.
+    """Serves the pages of the stand-in. Their buttons act in the name of `person`.
 
-    Reviews are by `reviewer`, because nobody's approval of their own pull request counts.
+    Reviews are by `reviewer`, because nobody can approve their own pull request.
     """
 
     def __init__(
         self, world: Forge, person: str, reviewer: str, label: str, links: str = ""
     ) -> None:
-        """Serve the pages; each begins with the HTML `links`. A button adds or removes `label`."""
+        """Serve the pages. Each begins with the HTML `links`. A button adds or removes `label`."""
         self._world = world
         self._person = person
         self._reviewer = reviewer
@@ -45,7 +45,7 @@ class Pages:
         self._links = links
 
     def answer(self, request: Request) -> Answer | None:
-        """Answer a page or a pressed button; None for any other address."""
+        """Answer the request for a page or a pressed button. Returns None for any other address."""
         with self._world.lock:
             if found := _ISSUE.fullmatch(request.path):
                 repo = self._world.repositories.get(found[1].lower())

@@ -42,12 +42,12 @@ class Pull(Proposal):
     @property
     @locked
     def merge_state(self) -> str:
-        """GitHub's word: CLEAN, DIRTY, BLOCKED, BEHIND, UNSTABLE, DRAFT or UNKNOWN."""
+        """GitHub's merge state: CLEAN, DIRTY, BLOCKED, BEHIND, UNSTABLE, DRAFT or UNKNOWN."""
         return merging.state(self)
 
     @property
     def closes(self) -> list[Issue]:
-        """The issues its merge closes."""
+        """The issues that the pull request's merge closes."""
         into_default = self.base_branch == self.repo.default_branch
         return self.repo.closing(self.body) if into_default else []
 
@@ -64,9 +64,9 @@ class Pull(Proposal):
         required: bool = False,
         suite: str | None = None,
     ) -> CheckRun:
-        """Report a check run on the head; `suite` is the workflow's name.
+        """Report a check run on the head. `suite` is the workflow's name.
 
-        `required` adds the check to what the base branch's protection demands.
+        `required` adds the check to those that the base branch's protection requires.
         """
         if required:
             rules = self.protection
@@ -144,12 +144,15 @@ class Pull(Proposal):
 
     @locked
     def accept_merge(self, asked: merging.AcceptedMerge) -> None:
-        """Accept an asynchronous merge. The next request about it has it carried out."""
+        """Accept an asynchronous merge. It is carried out when its result is requested next."""
         self.accepted = asked
 
     @locked
     def carry_out(self, asked: merging.AcceptedMerge) -> None:
-        """Carry out an accepted merge if its commit is still the head; note the result in it."""
+        """Carry out an accepted merge if its commit is still the head.
+
+        Records the result in `asked`.
+        """
         try:
             if asked.sha != self.head:
                 raise merging.Refused("Head branch was modified. Review and try the merge again.")
@@ -189,7 +192,10 @@ class Pull(Proposal):
 
     @locked
     def queue_puts_out(self, reason: str, by: str = "github-merge-queue[bot]") -> None:
-        """Remove the pull request from the queue unmerged; `reason`: such as `failed_checks`."""
+        """Remove the pull request from the queue without a merge.
+
+        `reason`: such as `failed_checks`.
+        """
         tried = self.queued
         self._leave_queue("dequeued", by)
         self.happened("removed_from_merge_queue", by, commit_id=tried, state_reason=reason)
@@ -217,14 +223,14 @@ class Pull(Proposal):
     # -- what follows from pushes
 
     def keep_head(self) -> None:
-        """Keep the head's commits under `refs/pull/`, so that they remain without the branch."""
+        """Keep the head's commits under `refs/pull/`, so that they survive without the branch."""
         if self.from_fork:
             self.repo.git.fetch(self.source.git.path, f"refs/heads/{self.head_branch}", self.ref)
         else:
             self.repo.git.set_ref(self.ref, self.head)
 
     def head_pushed(self, sha: str | None, by: str) -> None:
-        """Follow the head branch to `sha`; None: the branch was deleted."""
+        """Set the head to `sha`, to which the head branch moved; None if it was deleted."""
         if self.state != "open":
             return
         if sha is None:
@@ -241,9 +247,9 @@ class Pull(Proposal):
         self.world.head_moved(self)
 
     def base_pushed(self, by: str) -> None:
-        """Mark the pull request as merged if the base contains its commits after a push.
+        """Mark the pull request as merged if a push to the base contains its commits.
 
-        Close it if its base branch was deleted, as GitHub does after a deletion by its API.
+        If the base branch was deleted, close the pull request, as GitHub's API does.
         """
         if self.state == "open" and self.base_branch not in self.repo.heads:
             self.close(by)

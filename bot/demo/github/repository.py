@@ -112,7 +112,7 @@ class Repository(CheckedRepository):
 
     @locked
     def rename(self, name: str, by: str) -> None:
-        """Rename the repository. The old name redirects until another repository has that name."""
+        """Rename the repository. The old name redirects to it until another repository takes it."""
         before, known = self.full_name, self.world.repositories
         changes = {"repository": {"name": {"from": self.name}}}
         self.world.moved[before.lower()] = known.pop(before.lower())
@@ -122,7 +122,7 @@ class Repository(CheckedRepository):
         self.publish("repository", "renamed", by, changes=changes)
 
     def refs_moved(self, by: str) -> None:
-        """Compare the branches with the last known ones and apply everything that follows."""
+        """Compare the branches with their last known commits, and apply everything that follows."""
         before, self.heads = self.heads, self.git.heads()
         for branch in sorted(before.keys() | self.heads.keys()):
             old, new = before.get(branch), self.heads.get(branch)

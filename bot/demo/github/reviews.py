@@ -53,7 +53,7 @@ class Review(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class PendingReview(Review):
-    """A review that only its author sees; an account has at most one per pull request."""
+    """A review that only its author sees. An account has at most one per pull request."""
 
     replies: list[tuple["Thread", str]] = field(default_factory=list)
 
@@ -95,7 +95,7 @@ class ReviewComment(Comment):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Thread(Thing):
-    """A conversation about one line; `line` is None once the file has changed under it."""
+    """A conversation about one line. `line` is None once the file has changed there."""
 
     pull: "Proposal"
     path: str
@@ -118,7 +118,7 @@ class Thread(Thing):
 
     @locked
     def reply(self, by: str, body: str) -> ReviewComment:
-        """Reply in the thread; as on GitHub, that is a review of its own."""
+        """Reply in the thread. As on GitHub, the reply is a review of its own."""
         return self.pull.say_in_thread(self, self.pull.new_review(by, "COMMENTED", ""), body)
 
     @locked
@@ -160,7 +160,7 @@ class Proposal(Issue):
 
     @property
     def base_tip(self) -> str:
-        """The base branch's commit now."""
+        """The current commit of the base branch."""
         return self.repo.heads.get(self.base_branch, self.base)
 
     @property
@@ -169,7 +169,7 @@ class Proposal(Issue):
 
     @property
     def opinions(self) -> list[Review]:
-        """Each reviewer's latest approving, rejecting or dismissed review."""
+        """The latest review of each reviewer that approves, requests changes or was dismissed."""
         sides = {r.user: r for r in self.reviews if r.state in OPINIONS}
         return list(sides.values())
 
@@ -247,7 +247,10 @@ class Proposal(Issue):
 
     @locked
     def begin_review(self, by: str) -> PendingReview:
-        """Begin a review that is invisible until submitted. Raises `ValueError` on a second one."""
+        """Begin a review that is invisible until it is submitted.
+
+        Raises `ValueError` for a second one.
+        """
         if by in self.pending:
             raise ValueError("User can only have one pending review per pull request")
         begun = PendingReview(

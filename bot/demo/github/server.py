@@ -33,7 +33,7 @@ _REST, _GRAPHQL = "/api/v3", "/api/graphql"
 
 
 class GitHubServer:
-    """A GitHub on this machine alone, with its repositories under `root`.
+    """A GitHub on this machine, with its repositories under `root`.
 
     Use it as a context manager. All methods may be called from any thread. Whatever people do
     through these objects has the same effects as a request: state, webhooks and commits.
@@ -93,11 +93,11 @@ class GitHubServer:
 
     @property
     def url(self) -> str:
-        """The URL where it listens; REST is at `api/v3/` below it, GraphQL at `api/graphql`."""
+        """The URL at which it listens. REST is at `api/v3/` below it, GraphQL at `api/graphql`."""
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
-        """Create an account with this token (empty: none); `scopes` makes it a classic token."""
+        """Create an account with this token, if any. `scopes` makes the token a classic one."""
         with self.world.lock:
             user = self.world.account(login)
             if token:
@@ -105,16 +105,16 @@ class GitHubServer:
             return user
 
     def bot_account(self, login: str, token: str = "") -> User:
-        """Create a program's account: of type `Bot` if its name ends in `[bot]`."""
+        """Create a program's account. It is of type `Bot` if its name ends in `[bot]`."""
         return self.user(login, token)
 
     def app(self, slug: str, public_key: str) -> App:
-        """Register an App, installed on every repository, by the PEM of its public key."""
+        """Register an App by the PEM of its public key, and install it on every repository."""
         with self.world.lock:
             return self.world.app(slug, public_key)
 
     def sign_in_app(self, slug: str, callback: str) -> App:
-        """Register an App that people sign in with; GitHub sends them back to `callback`."""
+        """Register an App with which people sign in. GitHub sends them back to `callback`."""
         with self.world.lock:
             app = self.world.app(slug)
             app.callbacks, app.client_secret = (callback,), secrets.token_hex(20)
@@ -126,19 +126,19 @@ class GitHubServer:
             return self._webhooks.add_app(app, url, secret)
 
     def suspend(self, app: App, *, suspended: bool = True) -> None:
-        """Suspend or restore an App's installation; the App gets the event."""
+        """Suspend or restore an App's installation. The App gets the event."""
         with self.world.lock:
             app.suspended = suspended
             self._webhooks.tell(app, "suspend" if suspended else "unsuspend")
 
     def install_on(self, app: App, repo: Repository, *, installed: bool = True) -> None:
-        """Add a repository to an App's installation, or remove it; the App gets the event."""
+        """Add a repository to an App's installation, or remove it. The App gets the event."""
         with self.world.lock:
             (app.excluded.discard if installed else app.excluded.add)(repo.id)
             self._webhooks.tell_of(app, repo, "added" if installed else "removed")
 
     def uninstall(self, app: App) -> None:
-        """Uninstall an App from every account; its tokens become invalid."""
+        """Uninstall an App from every account. Its tokens become invalid."""
         with self.world.lock:
             app.owners = set()
             kept = {secret: one for secret, one in self.world.tokens.items() if one.app is not app}
@@ -151,7 +151,10 @@ class GitHubServer:
         default_branch: str = "main",
         private: bool = False,
     ) -> Repository:
-        """Create a repository whose first commit has these files; its owner is its admin."""
+        """Create a repository whose first commit has these files.
+
+        Its owner is its administrator.
+        """
         login, name = full_name.split("/")
         with self.world.lock:
             owner = self.world.account(login, organization=True)
@@ -198,14 +201,14 @@ class GitHubServer:
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """Every attempt to deliver a webhook, in order; pending ones have no status yet."""
+        """Every attempt to deliver a webhook, in order. A pending one has no status yet."""
         return list(self._webhooks.deliveries)
 
     def redeliver(self, delivery_id: int) -> Delivery:
         return self._webhooks.redeliver(delivery_id)
 
     def show_pages(self, person: str, reviewer: str, label: str, links: str = "") -> None:
-        """Show pages of issues and pull requests, on which these two act; see `Pages`."""
+        """Show pages of issues and pull requests, on which these two people act; see `Pages`."""
         self._pages = Pages(self.world, person, reviewer, label, links)
 
     def on_head(self, callback: Callable[[Pull], None]) -> None:

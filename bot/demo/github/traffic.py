@@ -11,7 +11,7 @@ _HOUR = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """One request that was answered; `operation` names the top fields of a GraphQL document."""
+    """One request that was answered. `operation` names the top fields of a GraphQL document."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class Traffic:
             self.seen.append(seen)
 
     def refuses(self, login: str, resource: str) -> bool:
-        """Whether an account's limit is used up; counts the refused request."""
+        """Whether an account's limit is used up. If so, counts the refused request."""
         if self.spend(login, resource, 0)["remaining"]:
             return False
         with self.lock:
@@ -47,7 +47,7 @@ class Traffic:
         return True
 
     def spend(self, login: str, resource: str, cost: int = 1) -> dict[str, int]:
-        """Charge an account; returns limit, used, remaining and reset."""
+        """Charge an account. Returns its `limit`, `used`, `remaining` and `reset`."""
         with self.lock:
             key = (login, resource)
             window = self.windows.get(key)

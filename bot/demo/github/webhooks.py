@@ -1,4 +1,4 @@
-"""Webhooks: the body of each event, signed and sent in order, kept for redelivery."""
+"""Webhooks: the body of each event, which is signed, sent in order and kept for redelivery."""
 
 import hmac
 import json
@@ -49,7 +49,7 @@ _SECONDS_TO_ANSWER = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """A repository's webhook, or an App's, for all repositories that have the App installed."""
+    """The webhook of a repository, or of an App for all repositories on which it is installed."""
 
     id: int
     repo: Repository | None = None
@@ -67,7 +67,7 @@ class Hook:
 
 @dataclass(kw_only=True)
 class Delivery:
-    """One delivery attempt; `status_code` is None until it was made."""
+    """One delivery attempt. `status_code` is None until it was made."""
 
     id: int
     guid: str
@@ -91,7 +91,7 @@ class Delivery:
 
 
 class Webhooks:
-    """The hooks of all repositories and the thread that sends to them."""
+    """The hooks of all repositories, and the thread that sends to them."""
 
     def __init__(self, world: Forge) -> None:
         self.world = world
@@ -103,7 +103,7 @@ class Webhooks:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop sending; the delivery in progress ends first, waiting ones are dropped."""
+        """Stop sending. The delivery in progress ends first; waiting ones are dropped."""
         while not self._waiting.empty():
             self._waiting.get_nowait()
         self._waiting.put(None)
@@ -132,7 +132,7 @@ class Webhooks:
         return int(hook_id)
 
     def publish(self, event: Event) -> None:
-        """Queue an event for every hook, with a body of the current state."""
+        """Queue an event for every hook. Its body shows the current state."""
         repo = event.repo
         assert isinstance(repo, Repository)
         hooks = [hook for hook in self.hooks if hook.gets_events_of(repo)]
@@ -143,7 +143,7 @@ class Webhooks:
             self._deliver(hook, repo, event.name, event.action, body)
 
     def tell(self, app: App, action: str) -> None:
-        """Send an App, even a suspended one, an event about its installation."""
+        """Send an App an event about its installation, even if it is suspended."""
         self._tell(app, next(iter(self.world.repositories.values())), "installation", action)
 
     def tell_of(self, app: App, repo: Repository, action: str) -> None:
@@ -275,7 +275,7 @@ def _context(repo: Repository, sender: str) -> Json:
 
 
 def hook_shape(hook: Hook, repo: Repository) -> Json:
-    """Return a repository's webhook, as the API shows it."""
+    """Return a repository's webhook in the form of the API."""
     here = f"{base.api_of(repo)}/hooks/{hook.id}"
     return {
         "type": "Repository",
@@ -295,7 +295,7 @@ def hook_shape(hook: Hook, repo: Repository) -> Json:
 
 
 def delivery_item(delivery: Delivery) -> Json:
-    """Return a delivery as JSON, as the REST API lists it."""
+    """Return a delivery as JSON, in the form that the REST API lists."""
     return {
         "id": delivery.id,
         "guid": delivery.guid,

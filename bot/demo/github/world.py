@@ -22,7 +22,7 @@ class Thing:
     updated_at: datetime
 
     def __repr__(self) -> str:
-        """Keep it short: objects refer to each other, and failing tests print them."""
+        """Return a short text: objects refer to each other, and failing tests print them."""
         return f"<{type(self).__name__} {self.node_id}>"
 
 
@@ -82,7 +82,7 @@ class App(Thing):
 
     @property
     def client_id(self) -> str:
-        """What names it in the flow of a sign-in."""
+        """The ID that names the App in the flow of a sign-in."""
         return f"Iv1.{self.id:016x}"
 
     @property
@@ -94,11 +94,11 @@ class App(Thing):
         return bool(self.public_key)
 
     def installation_of(self, owner: User) -> int:
-        """Return the id of its installation by an account."""
+        """Return the id of the App's installation in an account."""
         return self.installation_id + owner.id
 
     def serves(self, repo: _Owned) -> bool:
-        """Whether it is installed on a repository."""
+        """Whether the App is installed on a repository."""
         anywhere = self.owners is None or repo.owner.login.lower() in self.owners
         return anywhere and repo.id not in self.excluded
 
@@ -132,7 +132,7 @@ class Token:
 
 @dataclass(frozen=True, kw_only=True)
 class SignInCode:
-    """A code that a browser was sent back with, for an access token of its person."""
+    """A code with which a browser was sent back. It is exchanged for its person's access token."""
 
     app: App
     user: User
@@ -204,8 +204,8 @@ class World:
     def account(self, login: str, organization: bool = False) -> User:
         """Return the account of this login; create it if there is none.
 
-        One whose name ends in `[bot]` is an App's and of type `Bot`. A machine account is a
-        `User` to GitHub like everybody else's.
+        If the login ends in `[bot]`, it is that of an App and of type `Bot`. A machine account is
+        of type `User`, like everybody else's.
         """
         known = self.users.get(login.lower())
         if known is None:
@@ -232,7 +232,10 @@ class World:
     def installation_token(
         self, app: App, installation: int, narrowed: dict[str, str] | None
     ) -> tuple[str, datetime]:
-        """Create a token with the permissions `narrowed` (None: the App's); also return its end."""
+        """Create a token with the permissions `narrowed`, or the App's if None.
+
+        Returns it and its end.
+        """
         secret = f"ghs_{self.identity('T')['node_id']}"
         until = self.now() + self.token_lasts
         self.tokens[secret] = Token(

@@ -1,4 +1,4 @@
-"""The Messages API of Anthropic, as Claude Code speaks it."""
+"""The Messages API of Anthropic, as used by Claude Code."""
 
 import json
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def _pieces(asked: Asked, reply: Reply) -> list[str]:
 
 
 def _grown(block: Json) -> tuple[Json, list[Json]]:
-    """Return the start of a content block, and its deltas."""
+    """Return the start of a content block, and the deltas that complete it."""
     match block["type"]:
         case "text":
             deltas = [{"type": "text_delta", "text": half} for half in halves(block["text"])]

@@ -1,4 +1,4 @@
-"""The Chat Completions API of OpenAI, as OpenCode and Aider speak it."""
+"""The Chat Completions API of OpenAI, as used by OpenCode and Aider."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The API of Gemini, as its own command line speaks it."""
+"""The API of Gemini, as used by Gemini CLI."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def _turns(body: Json) -> Iterator[Turn]:
 
 
 def _filled(schema: Mapping[str, Any]) -> Json:
-    """Return a response in the requested JSON schema."""
+    """Return a response that fits the requested JSON schema."""
     fields = schema.get("properties", {}).items()
     return {
         field: kind["enum"][0] if kind.get("enum") else _VALUES.get(kind["type"], "scripted")

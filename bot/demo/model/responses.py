@@ -1,4 +1,4 @@
-"""The Responses API of OpenAI, as Codex speaks it."""
+"""The Responses API of OpenAI, as used by Codex."""
 
 import json
 import time

@@ -36,7 +36,7 @@ class Turn(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One response of the model, and the fault injected into it."""
+    """One response of the model, with the fault that is injected into it, if any."""
 
     uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; None: the turn ends.
     say: str = ""
@@ -58,7 +58,7 @@ class Due(Struct, frozen=True, kw_only=True):
 def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
     """Return the next step of a conversation.
 
-    `at_once`: the program has no tools and takes all steps from one response.
+    `at_once`: the program has no tools, so that one response contains all steps.
     """
     scripts = [place for place, turn in enumerate(turns) if turn.who == "user" and steps(turn.text)]
     if not scripts:
@@ -71,7 +71,7 @@ def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
 
 
 def steps(text: str) -> list[Step]:
-    """Parse the steps of a text; the last one ends the turn. Empty if it has no `#do:` line."""
+    """Parse the steps of a text. The last one ends the turn. Empty if it has no `#do:` line."""
     found: list[Step] = []
     step = Step()
     for verb, words in _DO.findall(text):

@@ -80,7 +80,7 @@ class ModelServer:
             self.requests.append(recorded)
 
     def refuses(self, what: Due) -> bool:
-        """Whether this request gets the step's error status; counts it if so."""
+        """Whether this request gets the step's error status. If so, counts it."""
         with self._lock:
             if self._refused[what.key] >= what.step.errors:
                 return False
@@ -88,7 +88,7 @@ class ModelServer:
             return True
 
     def cuts(self, what: Due) -> bool:
-        """Whether to cut this connection, which happens once per step."""
+        """Whether to cut this connection, which happens once for each step."""
         with self._lock:
             cut = what.step.cut and what.key not in self._cut
             self._cut.add(what.key)
@@ -96,7 +96,7 @@ class ModelServer:
 
 
 class _Http(ThreadingHTTPServer):
-    """A server that tolerates clients that are killed mid-request."""
+    """A server that tolerates clients that are killed during a request."""
 
     daemon_threads = True
 
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, api.whole(asked, reply(asked, what.step)))
 
     def _stream(self, pieces: Sequence[str], what: Due) -> None:
-        """Send the response in pieces, with the delay or the cut the script asks for."""
+        """Send the response in pieces, with the delay or the cut that the script asks for."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _body(self) -> Json:
-        """Return the JSON of the request, also with chunked encoding."""
+        """Return the JSON of the request, which may have chunked encoding."""
         if "Content-Length" in self.headers:
             data = self.rfile.read(int(self.headers["Content-Length"]))
         else:

@@ -1,4 +1,4 @@
-"""A request to a model and its response, in terms common to all APIs."""
+"""A request to a model and its response, in terms that all APIs share."""
 
 import re
 import secrets
@@ -31,7 +31,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     @property
     def edits(self) -> bool:
-        """Whether the program parses edits from the text."""
+        """Whether the program finds its edits by parsing the model's text."""
         return not self.tools and any(_EDITS in turn.text for turn in self.turns)
 
 
@@ -67,18 +67,18 @@ def reply(asked: Asked, step: Step) -> Reply:
 
 
 def halves(text: str) -> tuple[str, str]:
-    """Split a text into the two pieces it is streamed in."""
+    """Split a text into the two pieces in which it is streamed."""
     middle = len(text) // 2
     return text[:middle], text[middle:]
 
 
 def name(kind: str) -> str:
-    """Return a new id for part of a response."""
+    """Return a new id for a part of a response."""
     return f"{kind}_{secrets.token_hex(8)}"
 
 
 def texts(content: str | Sequence[Mapping[str, Any]] | None) -> str:
-    """Return the text of a content that is a string or a list of parts."""
+    """Return the text of a content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content or () if "text" in part)

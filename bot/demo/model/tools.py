@@ -1,4 +1,4 @@
-"""The tool calls of the scripted model, by the tools each program offers."""
+"""The tool calls of the scripted model, chosen from the tools that each program offers."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ class Call(Struct, frozen=True):
 def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:
     """Return the tool call that carries out a step.
 
-    `folder` is the program's working directory: some tools take absolute paths only. Raises
+    `folder` is the program's working directory, because some tools take only absolute paths. Raises
     `ValueError` if no tool fits.
     """
     if verb == "tool":
@@ -37,7 +37,7 @@ def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:
 
 
 def written(rest: str) -> tuple[str, str]:
-    """Return the path and text of a `write`; the text ends with a newline."""
+    """Return the path and the text of a `write`. The text ends with a newline."""
     path, _, text = rest.partition(" ")
     return path, text.replace("\\n", "\n") + "\n"
 

@@ -1,4 +1,4 @@
-"""Branches with their rules, commits with their checks, as GraphQL shows them."""
+"""Branches with their rules, and commits with their checks, in the form of GraphQL."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -119,7 +119,7 @@ def commit(known: Commit, asking: Request) -> Json:
 
 
 def rollup(repo: CheckedRepository, sha: str) -> Json | None:
-    """Return the combined state of all checks and statuses of a commit; None if there are none."""
+    """Return the combined state of all checks and statuses of a commit; None if it has none."""
     return (
         {
             "id": f"SCR_{sha}",
@@ -132,7 +132,7 @@ def rollup(repo: CheckedRepository, sha: str) -> Json | None:
 
 
 def _contexts(repo: CheckedRepository, sha: str, given: Json) -> Json:
-    """Return a page of a commit's checks and statuses, and the number of them by state."""
+    """Return a page of a commit's checks and statuses, and their numbers by state."""
     runs, statuses = repo.checks.runs_of(sha), repo.checks.statuses_of(sha)
     return {
         **connection([*runs, *statuses], given),
@@ -149,7 +149,7 @@ def _counts(states: Iterable[str]) -> list[Json]:
 
 
 def _status(repo: CheckedRepository, sha: str) -> Json | None:
-    """Return the combined state of a commit's statuses, without checks; None: it has none."""
+    """Return the combined state of a commit's statuses, without checks; None if it has none."""
     found = repo.checks.statuses_of(sha)
     states = {"failure" if status.state == "error" else status.state for status in found}
     return {"id": f"S_{sha}", "state": _worst(states), "contexts": found} if found else None

@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 class QueryError(Exception):
-    """An error in GitHub's words, with its `type`."""
+    """An error in GitHub's own words, with its `type`."""
 
     def __init__(self, type: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Accounts, issues, comments and timelines as GraphQL shows them.
+"""Accounts, issues, comments and timelines in the form of GraphQL.
 
 A view is a dictionary by GitHub's field names. A value may be an object of the world, which gets
 its own view when it is selected, or a function, which is called with the field's arguments.
@@ -66,7 +66,7 @@ def thing(kind: str, known: Thing) -> Json:
 
 
 def actor(known: User, asking: Request) -> Json:
-    """Return an account's view. GraphQL omits the `[bot]` that an App's login has in REST."""
+    """Return an account's view. GraphQL omits the `[bot]` at the end of an App's login."""
     return {
         **thing(known.type, known),
         "login": known.login.removesuffix("[bot]"),
@@ -76,7 +76,7 @@ def actor(known: User, asking: Request) -> Json:
 
 
 def viewer(known: User, asking: Request) -> Json:
-    """Return the requesting account: always a User, even for a bot, with its full login."""
+    """Return the requesting account. It is always a User, even for a bot, with its full login."""
     return {**actor(known, asking), "__typename": "User", "login": known.login}
 
 
@@ -162,7 +162,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
 
 
 def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
-    """Return the selected timeline entries among those GraphQL shows."""
+    """Return the selected timeline entries, of those that GraphQL shows."""
     found = []
     for entry in on.timeline:
         if isinstance(entry, TimelineEvent):
@@ -175,7 +175,7 @@ def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
 
 
 def _reason(reason: str | None, given: Json) -> str | None:
-    """Return why an issue was closed; DUPLICATE is given only if the query allows it."""
+    """Return why an issue was closed. DUPLICATE is returned only if the query allows it."""
     if reason == "duplicate" and not given["enableDuplicate"]:
         return "NOT_PLANNED"
     return reason.upper() if reason else None

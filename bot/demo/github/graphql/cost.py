@@ -1,8 +1,8 @@
-"""The cost of a document by GitHub's formula, and whether it exceeds the limits.
+"""Computes the cost of a document by GitHub's formula, and whether it exceeds the limits.
 
-The rule is GitHub's published one: count the requests needed for each connection if every
-connection above it is full, divide by 100, and never less than 1; at most 500,000 nodes; every
-connection is bounded by `first` or `last`, between 1 and 100.
+GitHub's published rule: count the requests needed for each connection if every connection above it
+is full, and divide by 100; the cost is at least 1. A document may have 500,000 nodes. Every
+connection needs `first` or `last`, between 1 and 100.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _MOST_AT_ONCE = 100
 
 @dataclass
 class Cost:
-    """The cost of a document; `errors` are in GitHub's format."""
+    """The cost of a document. `errors` are in GitHub's format."""
 
     schema: GraphQLSchema
     fragments: dict[str, FragmentDefinitionNode]

@@ -41,7 +41,10 @@ class GraphQL:
         self._schema = _schema()
 
     def answer(self, request: Request) -> tuple[Answer, str]:
-        """Answer one request; also return its operation, as `_named` does (empty: not read)."""
+        """Answer one request.
+
+        Also returns what `_named` says about its operation; empty if not read.
+        """
         headers = {
             "Content-Type": "application/json; charset=utf-8",
             "X-GitHub-Media-Type": "github.v4; format=json",

@@ -63,7 +63,7 @@ def _found(known: Repository, query: str | None) -> list[Label]:
 def _chosen(items: list[Any], given: Json) -> list[Any]:
     """Return the issues or pull requests that match a list's arguments, in order.
 
-    Unlike everywhere else, labels match case-sensitively.
+    Labels match case-sensitively here, although GitHub ignores their case everywhere else.
     """
     given = {**given, **(given.get("filterBy") or {})}
     labels = set(given.get("labels") or ())

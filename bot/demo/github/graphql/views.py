@@ -1,4 +1,4 @@
-"""The view of each type, and the one resolver for all of them."""
+"""The views of all types of objects, and the resolver that GraphQL uses to read them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ VIEWS: dict[type, Callable[[Any, Request], Json]] = {
 
 
 def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
-    """Return a field's value in a view. Raises `QueryError` for an App that may not read it."""
+    """Return a field's value in a view. Raises `QueryError` if an App may not read it."""
     token = info.context.token
     if token and token.app and not may_have(token, info.parent_type.name, info.field_name):
         raise QueryError("FORBIDDEN", REFUSED)
@@ -54,7 +54,7 @@ def resolve(source: Json, info: GraphQLResolveInfo, **given: Any) -> Any:
 
 
 def show(value: Any, asking: Request) -> Any:
-    """Return the view of an object, or of each in a list; other values stay as they are."""
+    """Return the view of an object, or of each object in a list; other values are not changed."""
     if isinstance(value, list):
         return [show(item, asking) for item in value]
     view = VIEWS.get(type(value))

@@ -63,7 +63,7 @@ def _access_token(request: Request) -> Answer:
 
 
 def _repositories(request: Request) -> Answer:
-    """Return the repositories of the installation whose token was sent."""
+    """Return the repositories of the installation to which the sent token belongs."""
     token = request.token
     if token is None or token.app is None:
         raise Problem(403, "You must authenticate with an installation access token")

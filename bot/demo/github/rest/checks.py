@@ -22,7 +22,7 @@ _STATES = ("error", "failure", "pending", "success")
 
 
 def _runs(request: Request) -> Answer:
-    """Return the runs on a commit: the newest per suite and name, or all with `filter=all`."""
+    """Return the runs on a commit: with `filter=all` all, else the newest per suite and name."""
     repo, query = request.repo, request.query
     sha = _sha(repo, request.params["ref"])
     found = [
@@ -133,7 +133,7 @@ def _job(request: Request) -> Answer:
 
 
 def _rerun_failed(request: Request) -> Answer:
-    """Rerun every failed job of a workflow run; here, a run has the id of its suite."""
+    """Rerun every failed job of a workflow run. Here, a run has the id of its suite."""
     repo = request.repo_for("write")
     suite = _find_suite(request)
     if suite.status != "completed":
@@ -148,7 +148,7 @@ def _rerun_failed(request: Request) -> Answer:
 
 
 def _log_address(request: Request) -> Answer:
-    """Return the URL of a job's log, which needs no credentials and is on another host."""
+    """Return the URL of a job's log, which is on another host and needs no credentials."""
     run = _find(request.repo_for("read"), int(request.params["id"]))
     if request.token is None:
         raise Problem(401, "Requires authentication")
@@ -159,7 +159,7 @@ def _log_address(request: Request) -> Answer:
 
 
 def job_log(world: World, run_id: int) -> str:
-    """Return a job's log as the log store has it: each line begins with its time."""
+    """Return a job's log in the form of the log store: each line begins with its time."""
     for known in world.nodes.values():
         if isinstance(known, CheckRun) and known.id == run_id:
             own = "".join(_stamped(known.created_at, line) for line in known.log.splitlines())

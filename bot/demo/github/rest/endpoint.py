@@ -41,7 +41,7 @@ class Rest:
         )
 
     def answer(self, request: Request, path: str) -> Answer:
-        """Answer one request; `path` is relative to the API's URL."""
+        """Answer one request. `path` is relative to the API's URL."""
         headers = {
             "Content-Type": "application/json; charset=utf-8",
             "X-GitHub-Media-Type": "github.v3; format=json",
@@ -76,7 +76,7 @@ class Rest:
         return path
 
     def page(self, request: Request) -> Answer:
-        """Answer requests outside the API: the pages for people, and the logs of jobs."""
+        """Answer requests outside the API, which are for pages for people and logs of jobs."""
         if pressed := manifests.page(request, self._webhooks, "acme") or oauth.answer(request):
             return pressed
         found = _LOG.fullmatch(request.path)
@@ -120,7 +120,10 @@ def authenticate(request: Request) -> None:
 
 
 def _app_of(token: str, world: Forge) -> App:
-    """Return the App that signed a JWT. Raises `Problem` if it lasts over ten minutes."""
+    """Return the App that signed a JWT.
+
+    Raises `Problem` if the JWT is valid for over ten minutes.
+    """
     for app in world.apps.values():
         if not app.installed:
             continue
@@ -143,7 +146,7 @@ def _version(request: Request) -> str:
 
 
 def _revalidate(request: Request, answer: Answer) -> None:
-    """Add an ETag to the response, or turn it into a 304 if the client has that ETag.
+    """Add an ETag to the response; if the client has that ETag, turn the response into a 304.
 
     ETags differ between tokens, even of the same App. A 304 has no links to other pages.
     """

@@ -1,4 +1,4 @@
-"""Issues, labels, comments and reactions, of issues and pull requests alike."""
+"""Issues, labels, comments and reactions, for issues and pull requests alike."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ _LONGEST_BODY = 65536
 
 
 def _list(request: Request) -> Answer:
-    """Return all issues and pull requests, newest first; `labels` must all be there."""
+    """Return all issues and pull requests that have all `labels`, newest first."""
     repo = request.repo
     state = request.query.get("state", "open")
     wanted = {name.lower() for name in request.query.get("labels", "").split(",") if name}
@@ -138,7 +138,7 @@ def _delete_comment(request: Request) -> Answer:
 
 
 def _find(request: Request) -> Comment:
-    """Return the comment in the path: on an issue, or in a review for paths of review comments."""
+    """Return the comment in the path: of an issue, or of a review if the path is for these."""
     repo, wanted = request.repo, int(request.params["id"])
     kind = ReviewComment if "/pulls/comments/" in request.path else Comment
     for known in request.world.nodes.values():
@@ -190,7 +190,7 @@ def _reacted(request: Request, on: Comment | Issue) -> Answer:
 
 
 def _known(request: Request) -> None:
-    """Require a known account: everybody who has one may comment and react."""
+    """Require a known account. Every known account may comment and react."""
     if request.token is None:
         raise Problem(401, "Requires authentication")
 

@@ -16,7 +16,10 @@ _INSTALL = re.compile(r"/apps/(?P<slug>[^/]+)/installations/new")
 
 
 def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
-    """Answer a page for people by pressing its button as `owner`; None for any other page."""
+    """Answer a page for people by pressing its button as `owner`.
+
+    Returns None for any other page.
+    """
     if (made := _NEW.fullmatch(request.path)) and request.method == "POST":
         text = parse_qs(request.body.decode()).get("manifest", ["{}"])[0]
         manifest = json.loads(text)
@@ -29,7 +32,7 @@ def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
 
 
 def register(world: Forge, manifest: base.Json, owner: str) -> str:
-    """Create the App that a manifest describes; return the code to exchange for its keys."""
+    """Create the App that a manifest describes. Returns the code to exchange for its keys."""
     keys = key_pair()
     with world.lock:
         slug = re.sub(r"[^a-z0-9]+", "-", manifest["name"].lower()).strip("-")

@@ -30,7 +30,10 @@ def _permission(request: Request) -> Answer:
 
 
 def _collaborator(request: Request) -> Answer:
-    """Whether an account is a collaborator; to be able to read a public repository is no reason."""
+    """Answer whether an account is a collaborator.
+
+    Reading a public repository does not make one.
+    """
     repo = request.repo
     if not repo.allows(request.login, "write"):
         raise Problem(403, "Must have push access to view repository collaborators.")
@@ -62,7 +65,7 @@ def _move(request: Request, move: Move) -> dict[str, object]:
 
 
 def _ruleset(request: Request) -> Answer:
-    """Return the ruleset about updates of a protected branch."""
+    """Return the ruleset that restricts updates of a protected branch."""
     repo = request.repo
     for branch, rules in repo.protections.items():
         names = {"include": [f"refs/heads/{branch}"], "exclude": []}

@@ -1,4 +1,4 @@
-"""Accounts, Apps, repositories, labels, reactions; and the times and associations in all shapes."""
+"""Accounts, Apps, repositories, labels and reactions; the times and associations in all shapes."""
 
 from datetime import datetime
 from typing import Any
@@ -102,7 +102,7 @@ def optional_user(account: User | None, world: World) -> Json | None:
 
 
 def private_user(account: User, world: World) -> Json:
-    """Return an account as shown to itself."""
+    """Return an account in the form that it gets about itself."""
     nothing = ("name", "company", "blog", "location", "email", "hireable", "bio")
     none_of = (
         "public_repos",
@@ -169,7 +169,7 @@ def installation(known: App, account: User, world: World) -> Json:
 
 
 def minimal_repository(repo: RepositoryBase) -> Json:
-    """Return a repository as part of other responses."""
+    """Return a repository in the form that is part of other responses."""
     here = api_of(repo)
     links = {f"{name}_url": f"{here}/{path}" for name, path in _REPOSITORY_LINKS.items()}
     return {
@@ -188,7 +188,7 @@ def minimal_repository(repo: RepositoryBase) -> Json:
 
 
 def repository(repo: TrackedRepository) -> Json:
-    """Return a repository as webhooks and `GET /repos/{owner}/{repo}` have it."""
+    """Return a repository in the form of webhooks and of `GET /repos/{owner}/{repo}`."""
     open_count = sum(issue.state == "open" for issue in repo.issues_and_pulls.values())
     methods = repo.merge_methods
     return {
@@ -274,7 +274,7 @@ def reactions(given: list[Reaction], url: str) -> Json:
 
 
 def association(account: User, repo: RepositoryBase) -> str:
-    """Return an account's association with a repository, as comments and reviews show it."""
+    """Return an account's association with a repository, which comments and reviews show."""
     if account is repo.owner:
         return "OWNER"
     return "COLLABORATOR" if account.login in repo.permissions else "NONE"

@@ -15,7 +15,7 @@ _NOTHING = "0" * 40
 
 
 def author(signature: Signature, world: World) -> User | None:
-    """Return the account that a commit's email address belongs to; None: no account has it."""
+    """Return the account that has a commit's email address; None if no account has it."""
     for known in world.users.values():
         if known.signature.email == signature.email:
             return known
@@ -23,7 +23,7 @@ def author(signature: Signature, world: World) -> User | None:
 
 
 def git_commit(commit: CommitInfo, repo: Repository) -> Json:
-    """Return a commit as git has it."""
+    """Return a commit with the data that git has."""
     here = base.api_of(repo)
     return {
         "url": f"{here}/git/commits/{commit.sha}",
@@ -118,7 +118,7 @@ def ref(name: str, sha: str, repo: Repository) -> Json:
 
 
 def push(move: Move, repo: Repository) -> Json:
-    """Return the members of a push event; it lists at most 20 commits here, the newest last."""
+    """Return the members of a push event. It lists at most 20 commits here, the newest last."""
     commits = []
     if move.after:
         known = [f"^{move.before}"] if move.before else []
@@ -193,7 +193,7 @@ def check_run(run: CheckRun) -> Json:
 
 
 def job(run: CheckRun) -> Json:
-    """Return a GitHub Actions check run as a job; its workflow run is its suite."""
+    """Return a GitHub Actions check run as a job. Its workflow run is its suite."""
     suite, here = run.suite, base.api_of(run.suite.repo)
     page = f"{suite.repo.url}/runs/{run.id}"
     return {
@@ -306,7 +306,7 @@ def webhook_status(known: CommitStatus, repo: Repository) -> Json:
 
 
 def _pulls_of(suite: CheckSuite) -> list[Json]:
-    """Return the open pull requests, forks excluded, whose head is the suite's commit."""
+    """Return the open pull requests whose head is the suite's commit, without those of forks."""
     return [
         {
             "id": pull.id,

@@ -15,7 +15,7 @@ def is_draft(known: Issue) -> bool:
 
 
 def link(known: Issue) -> Json:
-    """Return the member that marks an issue as a pull request."""
+    """Return the member `pull_request`, by which an issue is recognised as a pull request."""
     return {
         "url": _address(known),
         "html_url": known.url,
@@ -26,7 +26,7 @@ def link(known: Issue) -> Json:
 
 
 def pull_simple(known: Pull) -> Json:
-    """Return a pull request as lists have it."""
+    """Return a pull request in the form that lists have."""
     repo, world = known.repo, known.world
     here, issue = _address(known), f"{base.api_of(repo)}/issues/{known.number}"
     links = {
