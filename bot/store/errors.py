@@ -86,6 +86,9 @@ def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
 
     https://www.sqlite.org/rescode.html
     """
+    if str(error).startswith("no such table:"):
+        # The schema was checked when the file was opened; SQLite reads an empty file as a database.
+        return damaged(path, str(error))
     code = getattr(error, "sqlite_errorcode", 0)
     found = _EXTENDED.get(code) or _STORAGE.get(code & 0xFF)  # extended codes refine the low byte
     if found is None:

@@ -94,6 +94,18 @@ def test_the_first_use_of_a_file_damaged_meanwhile_reports_it_once(
     assert store.writable() is False
 
 
+def test_a_file_that_was_emptied_is_damaged_although_sqlite_reads_it(
+    scenario: Scenario, store: Store, path: Path
+) -> None:
+    scenario.session(1)
+    unmap(store)
+    for file in (path.with_name(f"{path.name}-wal"), path):
+        os.truncate(file, 0)
+    with pytest.raises(StoreDamaged, match="restore it from a backup"):
+        store.sessions.all()
+    assert "restore it from a backup" in store.damage
+
+
 def unmap(store: Store) -> None:
     """Have readers read the file itself, which changes, rather than pages that they mapped."""
     while store.db._idle:
