@@ -21,7 +21,7 @@ class Module:
     @cached_property
     def tree(self) -> ast.Module:
         """Read on demand: every test worker collects, but one runs the tests."""
-        return ast.parse(self.path.read_text(encoding="utf-8"))
+        return parsed(self.path.read_text(encoding="utf-8"))
 
     @property
     def package(self) -> str:
@@ -31,6 +31,19 @@ class Module:
     def imports(self) -> set[str]:
         """The dotted names of all imported modules."""
         return _imported(ast.walk(self.tree))
+
+
+def parsed(source: str) -> ast.Module:
+    """Parse Python code beside threads that parse, too, such as to print a traceback.
+
+    In Python 3.11 they share a counter, so that one of them fails: CPython's issue 106905.
+    """
+    while True:
+        try:
+            return ast.parse(source)
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
 
 
 @cache
