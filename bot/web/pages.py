@@ -7,6 +7,7 @@ The pages of a session are in `session_pages`, sign-in in `sign_in_pages`, most 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -169,7 +170,8 @@ def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[s
     if error.status_code == 401 and request.url.path != "/events":
         return Redirect(sign_in_url(_page_of(request)), status_code=303)
     title, remedy = _ERRORS.get(error.status_code, ("Error", ""))
-    text = f"{error.detail.rstrip('.')}. {remedy_of(error) or remedy}"
+    what = _NO_PAGE if error.detail == HTTPStatus.NOT_FOUND.phrase else error.detail
+    text = f"{what.rstrip('.')}. {remedy_of(error) or remedy}"
     html = templates()("message.html", title=title, text=text)
     return Response(
         html, status_code=error.status_code, media_type=MediaType.HTML, headers=error.headers
@@ -188,6 +190,8 @@ def _page_of(request: Request[Any, Any, State]) -> str:
     return f"{request.url.path}{query}" if opens else ""
 
 
+#: Instead of Litestar's words for an address without a route.
+_NO_PAGE: Final = "There is no page at this address"
 #: The title and the remedy of an error page, by status.
 _ERRORS: Final[Mapping[int, tuple[str, str]]] = {
     400: ("Request not accepted", ""),

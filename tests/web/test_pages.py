@@ -185,6 +185,7 @@ def test_not_found_is_a_page_for_browsers_and_json_otherwise(site: Site) -> None
     page = site.http.get("/nothing", headers=browser)
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
     assert "Page not found" in page.text
+    assert "There is no page at this address. The sessions page" in page.text
     assert site.http.get("/api/v1/nothing", headers=browser).json()["detail"] == "Not Found"
     assert site.seen("/nothing").json()["detail"] == "Not Found"
 
