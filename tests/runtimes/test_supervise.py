@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from lifecycle.model.facts import Exit
 from runtimes import supervise, supervised
@@ -49,6 +50,19 @@ def test_the_exit_is_recorded_and_the_launch_file_removed(tmp_path: Path) -> Non
     assert end is not None
     assert (end.code, end.signal, end.lost) == (7, None, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exit.json", "pid.json"]
+
+
+@pytest.mark.parametrize("members", ["tasks", "cgroup.procs"])
+def test_a_group_of_version_1_is_joined_by_its_threads(tmp_path: Path, members: str) -> None:
+    group, run = tmp_path / "group", tmp_path / "run"
+    for folder in (group, run):
+        folder.mkdir()
+    (group / members).touch()
+    limited = replace(launch(run, "true"), groups={str(group): {"pids.max": "5"}})
+    supervised.prepare(limited, {"PATH": os.environ["PATH"]})
+    supervised_run(run).communicate()
+    written = {file.name: file.read_text() for file in group.iterdir()}
+    assert written == {"pids.max": "5", members: "0"}
 
 
 def test_the_record_has_the_signal_that_killed_the_program(tmp_path: Path) -> None:
