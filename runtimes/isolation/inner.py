@@ -1,6 +1,6 @@
 """First process of a sandbox.
 
-    python -I -S inner.py PORT SOCKET LISTENER SERVED PROCESSES BYTES -- ARGV
+    python -I -S inner.pyc PORT SOCKET LISTENER SERVED PROCESSES BYTES -- ARGV
 
 A program of its own, with the standard library alone. It starts ARGV as the terminal's foreground
 group, and forwards connections: those to 127.0.0.1:PORT to the UNIX socket SOCKET (PORT 0: none),
@@ -164,6 +164,8 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    if os.getpid() != 1:  # At its end, it would end all processes of this user.
+        sys.exit("mergewright: inner.py runs only as the first process of a PID namespace")
     _port, _path, _listens, _served, _processes, _memory, _, *_argv = sys.argv[1:]
     sys.exit(
         main(

@@ -1,6 +1,7 @@
 """The contract of short commands in every isolation: `Isolation.command`."""
 
 import os
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -13,10 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from runtimes.base import RuntimeFailure
-from runtimes.isolation import ISOLATIONS, machine_image
+from runtimes.isolation import ISOLATIONS, inner, machine_image
 from runtimes.isolation.base import Isolation, Limits, Sandbox
 from runtimes.isolation.bubblewrap import Bubblewrap
 from runtimes.isolation.containers import Containers
+from runtimes.isolation.programs import python, python_files
 from runtimes.workspaces.git import GitFailure, git, init
 from tests.runtimes.stages import needs, processes, without_bubblewrap
 from tests.world.waiting import eventually
@@ -233,3 +235,16 @@ def test_a_container_that_does_not_start_is_no_answer_of_git(
     with pytest.raises(GitFailure, match="cannot start a container") as failed:
         git(view, "version", wrap=lambda argv: isolation.command(argv, view, sandbox))
     assert failed.value.code is None
+
+
+def test_the_first_process_of_a_sandbox_refuses_to_be_another_one(sandbox: Sandbox) -> None:
+    """It ends all processes that it sees, which would be those of the machine."""
+    needs("bubblewrap")
+    files = (Path(inner.__file__).parent, *python_files(()))
+    sandbox = replace(sandbox, readable=files)
+    first = shlex.join((python(), "-I", "-S", inner.__file__))
+    # In a sandbox, where bubblewrap has started another process before: it can end no others.
+    script = f"{first} 0 - 0 0 0 0 -- /bin/echo started; echo $?"
+    out, problems = ran(ISOLATIONS["bubblewrap"], sandbox, script)
+    assert out == "1\n"
+    assert "only as the first process of a PID namespace" in problems
