@@ -29,7 +29,9 @@ class Launch(Struct, frozen=True, kw_only=True):
     #: Whether `argv` is a sandbox: it reports the end of the program inside it at the descriptor
     #: `supervise.REPORT`, ignores every signal but SIGKILL, and its end ends all processes in it.
     contained: bool = False
-    opens: Mapping[int, Path] = {}  #: Files to open for `argv`, by descriptor number.
+    #: Files that `argv` reads, by the numbers of their descriptors: paths, or contents of files to
+    #: make in memory.
+    opens: Mapping[int, Path | bytes] = {}
     #: Names of UNIX sockets to make in `dir`, by the number of the descriptor at which `argv`
     #: accepts connections. The bot connects to them by a path that no agent can replace.
     listens: Mapping[int, str] = {}

@@ -65,7 +65,8 @@ def main(folder: str, parent: int = 0) -> int:
         for group, limits in launch["groups"].items():
             _join(group, limits)
         if launch["contained"]:
-            _prepare_sandbox(launch["opens"], report)
+            _prepare_sandbox(report)
+            _open(launch["opens"], launch["contents"])
             _listen(folder, launch["listens"])
 
     program = _spawn(launch["argv"], launch["cwd"], launch["env"], prepare)
@@ -147,13 +148,28 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: Callable[[],
         os._exit(127)
 
 
-def _prepare_sandbox(opens: dict[str, str], report: int) -> None:
-    """Give a sandbox its descriptors, and have it ignore the signals that are for its program."""
+def _prepare_sandbox(report: int) -> None:
+    """Give a sandbox `REPORT`, and have it ignore the signals that are for its program."""
     for ignored in (*_WAITED - {signal.SIGCHLD}, *_IGNORED):
         signal.signal(ignored, signal.SIG_IGN)
     os.dup2(report, REPORT)
-    for number, path in opens.items():
-        os.dup2(os.open(path, os.O_RDONLY), int(number))
+
+
+def _open(paths: dict[str, str], contents: dict[str, str]) -> None:
+    """Open files, and files in memory with these contents (hexadecimal), at these descriptors."""
+    for number, path in paths.items():
+        _move(os.open(path, os.O_RDONLY), int(number))
+    for number, content in contents.items():
+        file = os.memfd_create("content")
+        os.write(file, bytes.fromhex(content))
+        os.lseek(file, 0, os.SEEK_SET)
+        _move(file, int(number))
+
+
+def _move(descriptor: int, number: int) -> None:
+    """Give a descriptor another number, at which the program inherits it."""
+    os.dup2(descriptor, number)
+    os.close(descriptor)  # So the next one gets no number that is still to be given.
 
 
 def _listen(folder: str, names: dict[str, str]) -> None:

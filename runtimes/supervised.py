@@ -60,12 +60,14 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
     The variable `MARK` is added, by which processes that outlive the program are found.
     """
     env = {**env, MARK: str(launch.dir.resolve())}
+    files = [(str(number), file) for number, file in launch.opens.items()]
     value = {
         "argv": launch.argv,
         "cwd": str(launch.cwd),
         "env": env,
         "contained": launch.contained,
-        "opens": {str(number): str(path) for number, path in launch.opens.items()},
+        "opens": {number: str(file) for number, file in files if isinstance(file, Path)},
+        "contents": {number: file.hex() for number, file in files if isinstance(file, bytes)},
         "listens": {str(number): name for number, name in launch.listens.items()},
         "groups": launch.groups,
     }

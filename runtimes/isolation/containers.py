@@ -29,7 +29,7 @@ from runtimes.files import write_private
 from runtimes.isolation import machine_image, seccomp
 from runtimes.isolation.base import OF_THIS_MACHINE, PROXY_PORT, Container, Limits, Sandbox
 from runtimes.isolation.bubblewrap import Bubblewrap
-from runtimes.isolation.machine import ETC, ETC_MADE, mounts, write_etc
+from runtimes.isolation.machine import ETC, ETC_MADE, made_etc, mounts
 from runtimes.isolation.programs import python, python_files
 from runtimes.isolation.trial import run_once
 
@@ -145,7 +145,8 @@ class Containers:
         link = own / "link"
         link.mkdir(parents=True, exist_ok=True, mode=0o700)
         user = os.getuid() or _USER
-        write_etc(own / "etc", user, launch.env.get("HOME", "/"))
+        for name, text in made_etc(user, launch.env.get("HOME", "/")).items():
+            write_private(own / "etc" / name, text)
         (link / "seccomp").write_bytes(seccomp.program())
         engine = self._engine()
         rootless = self._is_rootless(engine)

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from runtimes.base import RuntimeFailure
-from runtimes.files import write_private
 from runtimes.isolation.base import Sandbox
 
 #: Files and folders of /etc that sandboxes show: settings that programs read.
@@ -25,10 +24,9 @@ ETC_MADE = {
 }
 
 
-def write_etc(folder: Path, user: int, home: str) -> None:
-    """Write the files of `ETC_MADE` into a folder; `user` is a user ID, `home` its HOME."""
-    for name, text in ETC_MADE.items():
-        write_private(folder / name, text.format(user=user, home=home))
+def made_etc(user: int, home: str) -> dict[str, str]:
+    """Return the files of `ETC_MADE` by name; `user` is a user ID, `home` its HOME."""
+    return {name: text.format(user=user, home=home) for name, text in ETC_MADE.items()}
 
 
 def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Path, bool]:

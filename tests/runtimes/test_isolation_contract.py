@@ -18,6 +18,7 @@ from lifecycle.model.status import Probe
 from runtimes.base import PORT_SOCKET, RuntimeFailure
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import PROXY_PORT, PROXY_SOCKET, Limits, Sandbox
+from runtimes.isolation.machine import ETC, ETC_MADE
 from runtimes.resources import resources_of
 from runtimes.sockets import loopback_connection
 from tests.runtimes.stages import IsolatedStage, needs, whole
@@ -29,6 +30,8 @@ _LEAVES_A_CHILD = """
 setsid sh -c 'trap "" TERM HUP; echo up >child; while :; do sleep 1; done' &
 until [ -e child ]; do sleep 0.02; done
 """
+#: Files of /etc that engines add to a container.
+_OF_THE_ENGINE = {"hostname", "mtab"}
 
 
 def ended(stage: IsolatedStage, name: str = NAME) -> tuple[int | None, int | None]:
@@ -179,6 +182,37 @@ def test_a_sandbox_has_its_files_and_no_others(sandboxed: IsolatedStage) -> None
     assert "Read-only file system" in said
     assert "No such file or directory" in said
     assert said.endswith("lent\nwork\nend\n")
+
+
+def test_a_sandbox_has_settings_of_the_machine_and_cannot_change_them(
+    sandboxed: IsolatedStage,
+) -> None:
+    known = {name.partition("/")[0] for name in (*ETC, *ETC_MADE)}
+    script = """
+ls -A /etc >names
+cat /etc/profile >profile
+for file in /etc/profile /etc/passwd /etc/ssl/certs/new /etc/new /run/mergewright/*; do
+    rm -f $file; echo x >$file && echo "$file was changed"
+done
+id -un
+cut -d: -f1 /etc/passwd
+echo end
+"""
+    sandboxed.shell(NAME, f"({script}) >out 2>problems; cat")
+    work = sandboxed.work(NAME)
+    said = eventually(lambda: whole(work / "out"), "the script's end")
+    assert said == "agent\nagent\nnobody\nend\n"
+    assert set((work / "names").read_text().split()) <= known | _OF_THE_ENGINE
+    assert (work / "profile").read_text() == Path("/etc/profile").read_text()
+
+
+def test_bubblewrap_copies_files_of_etc_and_mounts_only_folders(
+    bubblewrapped: IsolatedStage,
+) -> None:
+    bubblewrapped.shell(NAME, "(cut -d' ' -f5 /proc/self/mountinfo; echo end) >out; cat")
+    mounts = eventually(lambda: whole(bubblewrapped.work(NAME) / "out"), "its mounts").split()
+    assert "/usr" in mounts
+    assert [place for place in mounts if place.startswith("/etc/") and Path(place).is_file()] == []
 
 
 @contextmanager

@@ -52,6 +52,16 @@ def test_the_exit_is_recorded_and_the_launch_file_removed(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exit.json", "pid.json"]
 
 
+def test_a_program_reads_files_and_contents_at_its_descriptors(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file, ")
+    files = {number: tmp_path / "file" if number % 2 else b"a content, " for number in range(8, 12)}
+    reads = launch(tmp_path, "cat", *(f"/dev/fd/{number}" for number in files))
+    reads = replace(reads, contained=True, opens=files)
+    supervised.prepare(reads, {"PATH": os.environ["PATH"]})
+    printed, _ = supervised_run(tmp_path).communicate()
+    assert printed == "a content, a file, a content, a file, "
+
+
 @pytest.mark.parametrize("members", ["tasks", "cgroup.procs"])
 def test_a_group_of_version_1_is_joined_by_its_threads(tmp_path: Path, members: str) -> None:
     group, run = tmp_path / "group", tmp_path / "run"
