@@ -355,7 +355,10 @@ class Containers:
 
 
 def _binds(launch: Launch, sandbox: Sandbox, own: Path) -> Iterator[str]:
-    """Yield the files of this machine that a container mounts, as `source:target:options`."""
+    """Yield the files of this machine that a container mounts, as `source:target:options`.
+
+    Each target occurs once, because engines refuse it twice: the operator may name /usr too.
+    """
     shown: dict[str | Path, str | Path] = {}
     further: list[Path] = []
     if not sandbox.container.image:
@@ -367,10 +370,10 @@ def _binds(launch: Launch, sandbox: Sandbox, own: Path) -> Iterator[str]:
     shown[f"{_INSIDE}/link"] = own / "link"
     if sandbox.proxy:
         shown[f"{_INSIDE}/proxy"] = sandbox.proxy
-    for target, source in shown.items():
-        yield _bind(source, target, "ro")
+    binds = {str(target): _bind(source, target, "ro") for target, source in shown.items()}
     for path, is_writable in mounts(launch.cwd, sandbox, further).items():
-        yield _bind(path, path, "rw" if is_writable else "ro")
+        binds[str(path)] = _bind(path, path, "rw" if is_writable else "ro")
+    yield from binds.values()
 
 
 def _bind(source: str | Path, target: str | Path, how: str) -> str:

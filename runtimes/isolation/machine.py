@@ -32,10 +32,12 @@ def made_etc(user: int, home: str) -> dict[str, str]:
 def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Path, bool]:
     """Return the paths that a sandbox shows, outer folders first, and whether each is writable.
 
-    Paths of `further` are shown read-only. Raises `RuntimeFailure` if `cwd` is in none of the
-    paths, or a writable one is missing or leads through a symbolic link.
+    The paths are absolute, without "..". Those of `further` are shown read-only. Raises
+    `RuntimeFailure` if `cwd` is in none of the paths, or a writable one is missing or leads through
+    a symbolic link.
     """
-    writable = dict.fromkeys((*sandbox.readable, *further), False)
+    readable = (Path(os.path.normpath(path)) for path in (*sandbox.readable, *further))
+    writable = dict.fromkeys(readable, False)
     writable |= dict.fromkeys(sandbox.writable, True)
     for path in sandbox.writable:
         _check_place(path)

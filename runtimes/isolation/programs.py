@@ -79,7 +79,9 @@ def _next(file: Path, path: str) -> list[Path]:
     """Return where a link leads; for other files, the real path and a script's interpreter."""
     real = Path(os.path.realpath(file))
     if file.is_symlink():
-        return [file.parent / file.readlink(), real]
+        # Without "..", which npm writes: engines refuse a path that is given in two spellings.
+        target = Path(os.path.normpath(file.parent / file.readlink()))
+        return [target, real] if target.exists() else [real]
     found = [] if real == file else [real]
     try:
         with file.open("rb") as script:

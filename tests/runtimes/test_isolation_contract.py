@@ -215,6 +215,18 @@ def test_bubblewrap_copies_files_of_etc_and_mounts_only_folders(
     assert [place for place in mounts if place.startswith("/etc/") and Path(place).is_file()] == []
 
 
+def test_a_path_may_be_given_twice(sandboxed: IsolatedStage) -> None:
+    lent = sandboxed.folder / "lent"
+    lent.mkdir()
+    (lent / "file").write_text("lent")
+    own = sandboxed.work(NAME)
+    twice = (lent, lent / ".." / "lent", Path("/usr"), own, own / ".." / own.name)
+    sandboxed.sandbox = Sandbox(writable=(), readable=twice)
+    sandboxed.shell(NAME, f"(cat {lent}/file; ls /usr; echo end) >out 2>&1; cat")
+    said = eventually(lambda: whole(own / "out"), "the script's end")
+    assert said.startswith("lentbin\n")
+
+
 @contextmanager
 def proxy(folder: Path) -> Iterator[None]:
     """A server at the proxy's socket that answers each line with itself."""

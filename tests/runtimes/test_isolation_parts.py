@@ -48,6 +48,14 @@ def test_links_and_interpreters_are_followed_to_their_environments(tmp_path: Pat
     assert set(found) == {link, node / "lib" / "node_modules", node}
 
 
+def test_a_relative_link_leads_to_a_plain_path(tmp_path: Path) -> None:
+    real = script(tmp_path / "lib" / "node_modules" / "agent" / "cli.js")
+    link = tmp_path / "bin" / "agent"
+    link.parent.mkdir()
+    link.symlink_to(Path("..", "lib", "node_modules", "agent", "cli.js"))  # As npm makes it.
+    assert set(program_files((str(link),), "", ())) == {tmp_path, real.parent.parent}
+
+
 def test_an_environment_of_python_comes_with_its_interpreter() -> None:
     found = program_files((sys.executable,), "", ())
     assert Path(sys.prefix) in found
