@@ -6,6 +6,7 @@ a lost message. It appends every prompt and message to a log, in which the demo 
 file DEMO_AGENT_LOG, or a file in its spool, to which a sandbox lets it write.
 """
 
+import errno
 import json
 import os
 import re
@@ -142,7 +143,7 @@ def spend(commits: int) -> None:
 
 
 def note(kind: str, text: str) -> None:
-    """Append a received message to the log."""
+    """Append a received message to the log: all of it or, while the disk is full, nothing."""
     mark = _MARK.search(text)
     entry = {
         "session": os.environ["MERGEWRIGHT_SESSION"],
@@ -152,8 +153,16 @@ def note(kind: str, text: str) -> None:
         "words": _WORD.findall(text),
     }
     file = os.environ.get("DEMO_AGENT_LOG") or f"{os.environ['MERGEWRIGHT_RUN_DIR']}/spool/{LOG}"
-    with Path(file).open("a", encoding="utf-8") as log:
-        log.write(json.dumps(entry) + "\n")
+    line = f"{json.dumps(entry)}\n".encode()
+
+    def write() -> None:
+        with Path(file).open("ab", buffering=0) as log:
+            before = log.tell()
+            if log.write(line) != len(line):
+                log.truncate(before)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file)
+
+    persist(write)
 
 
 def prepare_terminal() -> None:

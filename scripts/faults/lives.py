@@ -76,8 +76,7 @@ class Lives:
         self._disk_mb = disk_mb
         self._descriptors = descriptors
         self._app = app
-        # A full disk must not keep agents from logging what they receive.
-        self._isolation = "none" if disk_mb else isolation or strongest()
+        self._isolation = isolation or strongest()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -125,7 +124,6 @@ class Lives:
         """Start a bot; the second bot of a database is on standby."""
         config = configuration(
             *(self.folder, self.proxy.url),
-            agent_log=self.folder / LOG if self._isolation == "none" else None,
             isolation=self._isolation,
             sessions=self.sessions,
             app_id=self.scene.app_id,
@@ -248,7 +246,7 @@ class Lives:
 
     def _agent_logs(self) -> list[Path]:
         """Return the files in which agents log what they receive."""
-        return [self.folder / LOG, *self.paths.host.glob(f"sessions/*/spool/{LOG}")]
+        return list(self.paths.host.glob(f"sessions/*/spool/{LOG}"))
 
     def _received_twice(self, session: str) -> Iterator[str]:
         """Return a sentence for each message that one run received more than once."""
