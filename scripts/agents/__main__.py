@@ -1,8 +1,9 @@
 """`scripts/test-agents`: tests the real agent programs with a scripted model.
 
 Installs each program at its version in `scripts/agents.toml` and runs it in a terminal, within a
-network namespace that contains only the scripted model. Exit codes: 0 all steps passed, 1 a step
-failed, 3 the tests cannot run on this machine.
+network namespace that contains only the scripted model. The last two steps play the demo: in the
+strongest isolation that works here, and in containers of Docker, with an engine of its own. Exit
+codes: 0 all steps passed, 1 a step failed, 3 the tests, or those in Docker, cannot run here.
 """
 
 import argparse
@@ -27,8 +28,8 @@ from scripts.agents.stage import Stage
 from scripts.agents.trial import STEPS, Trial
 
 _FOLDER = "/var/tmp"
-_NOT_TRIED = 3
 _ISOLATED = "demo"  #: The step that isolates the agent, as sessions do.
+_IN_DOCKER = "docker"  #: The same step in Docker, which has the engine's name.
 
 
 class Result(Struct, kw_only=True):
@@ -65,21 +66,32 @@ def main() -> int:
     elif options.step:
         steps = steps[: steps.index(options.step) + 1]
     kind = options.isolation or ""
+    lacking = ""
     with ExitStack() as stack:
         try:
             ask_for_root()
             if kind in engines.VARIABLES:
                 stack.enter_context(engines.installed_engine(kind))
+            elif _IN_DOCKER in steps:
+                try:
+                    stack.enter_context(engines.installed_engine(_IN_DOCKER))
+                except engines.CannotRun as reason:
+                    lacking = f"not tried: the step {_IN_DOCKER}: {reason}"
+                    steps.remove(_IN_DOCKER)
             programs = {name: install(name, listed[name]) for name in names}
             isolate()
         except (CannotRun, engines.CannotRun) as reason:
             print(f"not tried: {reason}", file=sys.stderr)
-            return _NOT_TRIED
+            return engines.INCOMPLETE
         results = [try_agent(name, listed[name], programs[name], steps, kind) for name in names]
     print(table(results, steps))
     if options.json:
         options.json.write_text(json.dumps(to_builtins(results), indent=2) + "\n")
-    return 1 if any(result.failed for result in results) else 0
+    if lacking:
+        print(lacking, file=sys.stderr)
+    if any(result.failed for result in results):
+        return 1
+    return engines.INCOMPLETE if lacking else 0
 
 
 def try_agent(

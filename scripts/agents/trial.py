@@ -191,8 +191,18 @@ def end(trial: Trial) -> None:
 
 def merge(trial: Trial) -> None:
     """The demo takes an issue to a merged pull request with this agent."""
+    _play(trial, trial.isolation)
+
+
+def merge_in_docker(trial: Trial) -> None:
+    """The demo does so with the agent in containers of Docker."""
+    _play(trial, "docker")
+
+
+def _play(trial: Trial, isolation: str) -> None:
+    """Run the demo. Raises `TrialFailed` unless it ends with the merge and a clean machine."""
     command = [sys.executable, "-m", "bot.demo", "--agent", trial.name, "--model", "scripted"]
-    command += ["--isolation", trial.isolation] if trial.isolation else []
+    command += ["--isolation", isolation] if isolation else []
     path = f"{trial.program.parent}{os.pathsep}{os.environ['PATH']}"
     played = subprocess.run(
         [*command, "--json"],
@@ -219,4 +229,5 @@ STEPS: Mapping[str, Callable[[Trial], None]] = {
     "usage": usage,
     "exit": end,
     "demo": merge,
+    "docker": merge_in_docker,
 }

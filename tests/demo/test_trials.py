@@ -3,14 +3,15 @@
 import json
 import os
 import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
 
 from bot.demo.programs import MODELS, cached
+from scripts import engines
 from scripts.agents import __main__ as trials
 from scripts.agents import install as installing
 from scripts.agents.install import CannotRun, Release, install, releases
@@ -25,7 +26,7 @@ def run(
     monkeypatch.setattr(trials, "isolate", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(trials, "Stage", _Stage)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(trials, "_FOLDER", str(tmp_path))
 
     def tried(*words: str, **steps: Callable[[object], None]) -> tuple[int, list[dict[str, Any]]]:
         monkeypatch.setattr(trials, "STEPS", steps)
@@ -92,6 +93,46 @@ def test_a_skipped_trial_is_not_a_pass(
     monkeypatch.setattr(trials, "isolate", nobody_may)
     assert run(start=goes_well) == (3, [])
     assert capsys.readouterr().err == "not tried: it is a sandbox\n"
+
+
+def test_the_step_in_docker_has_an_engine_of_its_own(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    @contextmanager
+    def engine(name: str) -> Iterator[None]:
+        started.append(name)
+        yield
+        started.remove(name)
+
+    def docker(trial: object) -> None:
+        assert started == ["docker"]
+
+    monkeypatch.setattr(engines, "installed_engine", engine)
+    code, (result,) = run(demo=goes_well, docker=docker)
+    assert (code, *result["steps"], *started) == (0, "demo", "docker")
+    code, (result,) = run("--step", "demo", demo=goes_well, docker=goes_wrong)
+    assert (code, *result["steps"]) == (0, "demo")
+
+
+@pytest.mark.parametrize(("demo", "code"), [(goes_well, 3), (goes_wrong, 1)])
+def test_without_docker_the_other_steps_run_and_are_not_a_pass(
+    run: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    demo: Callable[[object], None],
+    code: int,
+) -> None:
+    def missing(name: str) -> Never:
+        raise engines.CannotRun("not installed: dockerd")
+
+    monkeypatch.setattr(engines, "installed_engine", missing)
+    found, (result,) = run(start=goes_well, demo=demo, docker=goes_wrong)
+    assert found == code
+    assert "docker" not in (*result["steps"], result["failed"])
+    reason = "not tried: the step docker: not installed: dockerd\n"
+    assert capsys.readouterr().err.endswith(reason)
 
 
 def test_a_trial_without_permission_fetches_nothing(
