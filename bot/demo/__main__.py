@@ -24,6 +24,7 @@ from bot.demo.programs import MODELS, SCRIPTED, lacking
 from bot.demo.scene import REVIEWER, Scene
 from bot.demo.stage import staged
 from bot.system.locations import Paths
+from lifecycle.model.status import Status
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name
@@ -129,7 +130,7 @@ def play(
         task = scene.tasks[scene.open_issue().number]
         patience = _PATIENCE if agent == "scripted" else _LONG_PATIENCE
         deadline = time.monotonic() + patience + 5 * kills
-        for status in _statuses(bot, lambda: time.monotonic() > deadline):
+        for status in follow(bot, lambda: time.monotonic() > deadline):
             tell(status, _where(bot) if status.startswith("spawning") else "")
         if kills:
             killer.stop()
@@ -177,8 +178,11 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: 
     print("\nEnding the demo ...", flush=True)
 
 
-def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
-    """Yield each new status with its reason, until the workspace is removed after the merge."""
+def follow(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
+    """Yield each new status with its reason, until the workspace is removed after the merge.
+
+    A session whose last retry failed ends it, too: nobody in the demo starts that session again.
+    """
     last = ""
     while not too_long():
         row = bot.session(SESSION).get("session", {})
@@ -187,6 +191,8 @@ def _statuses(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
             last = now
             yield now
         if row and row["status"] == "merged" and not _workspace(bot).exists():
+            return
+        if row and row["status"] == Status.ERRORED:
             return
         time.sleep(0.05)
     yield "it takes too long"

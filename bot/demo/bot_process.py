@@ -18,7 +18,8 @@ import httpx
 from bot.demo import agent as scripted_agent
 from bot.demo.scene import REPOSITORY
 
-_READY_SECONDS = 30.0
+#: Far more than any start takes, also on a busy machine. A bot that cannot start exits.
+_READY_SECONDS = 300.0
 _CONFIG = """
 [server]
 port = {port}
