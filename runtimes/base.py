@@ -49,6 +49,13 @@ class Seen(Struct, frozen=True, kw_only=True):
     output_at: datetime | None = None  #: When the program last printed; None: unknown.
 
 
+#: The keys that people type: a character, or a name of tmux(1) with `C-` (Control), `M-` (Alt) or
+#: `S-` (Shift) before it, such as `Enter`, `C-c` and `S-Up`.
+KEY = re.compile(
+    r"[^\x00-\x1f\x7f-\x9f]|C-[a-z@\[\\\]^_]|M-[!-~]"
+    r"|([CMS]-){0,3}(Enter|Tab|BTab|Escape|BSpace|Space|Up|Down|Left|Right|Home|End|PageUp|PageDown"
+    r"|IC|DC|F[1-9]|F1[0-2])"
+)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -106,6 +113,15 @@ class Runtime(Protocol):
 
         They are pressed only once for each `key`, as in `send`. Raises `Gone` if the program does
         not run.
+        """
+        ...
+
+    def type(self, name: str, keys: Sequence[str], paste: str = "") -> None:
+        """Paste a text without submitting it, and press these keys (see `KEY`) after it.
+
+        Unlike `press`, a repeated call types again. Control characters of the text other than
+        newline and tab are removed. Raises `Gone` if the program does not run, and `Unavailable`;
+        the keys may have been typed then.
         """
         ...
 

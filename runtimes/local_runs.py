@@ -170,6 +170,22 @@ class LocalRuns:
             raise UnsentInput(words)
         self.runtime.send(run.name, text, key, adapter.submit_seconds)
 
+    def type(self, run: RunRef, keys: Sequence[str], paste: str = "") -> None:
+        """Type what a person typed into the program's terminal, first the text to paste.
+
+        A repeated call types again. Raises `Gone` if the program does not run, and `Unavailable`.
+        """
+        pause = self.adapters[run.agent_type].submit_seconds
+        if paste and keys and pause:
+            self.runtime.type(run.name, (), paste)
+            time.sleep(pause)
+            paste = ""
+        self.runtime.type(run.name, keys, paste)
+
+    def is_isolated(self, run: RunRef) -> bool:
+        """Whether the run was started in a sandbox; False if that is not recorded."""
+        return supervised.contained(self.files_of(run).dir)
+
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
         """Return the open dialog, and whether it accepts `answer`; None: no dialog is open.
 

@@ -26,6 +26,7 @@ VANISHED = "its supervisor vanished"
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
 _RECORD_BYTES = 65_536
+_CONTAINED = "contained"  #: Marks a run whose program is in a sandbox, which cannot write there.
 _GROUPS = "groups.json"  #: Names the control groups of a run.
 #: Why a record counts as missing.
 _UNREADABLE = (OSError, msgspec.DecodeError, RecursionError)
@@ -72,6 +73,8 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
         "groups": launch.groups,
     }
     write_private(launch.dir / "launch.json", json.dumps(value))
+    if launch.contained:
+        write_private(launch.dir / _CONTAINED, "")
     if launch.groups:
         write_private(launch.dir / _GROUPS, json.dumps([*launch.groups]))
 
@@ -79,6 +82,11 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
 def started(folder: Path) -> bool:
     """Whether this folder's run was ever started."""
     return (folder / "pid.json").exists()
+
+
+def contained(folder: Path) -> bool:
+    """Whether this folder's run was started in a sandbox, and by a version that records it."""
+    return (folder / _CONTAINED).exists()
 
 
 def spent(folder: Path) -> bool:

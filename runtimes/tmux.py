@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -150,6 +151,26 @@ class Tmux:
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
         """Press `keys`, only once for each `key`; see `Runtime.press`."""
         self._once(name, key, do=f"send-keys -t ={name}: {shlex.join(keys)}")
+
+    def type(self, name: str, keys: Sequence[str], paste: str = "") -> None:
+        """Paste and press in one command sequence; see `Runtime.type`."""
+        target, data = f"={name}:", printable(paste).encode(errors="replace")
+        commands = ["display-message", "-p", "-t", target, "#{pane_dead}"]
+        do, otherwise = " ; ".join(_presses(target, keys)), ""
+        with self._file(self._runs / name, data) as path:
+            if data:
+                buffer = f"mergewright_{secrets.token_hex(8)}"
+                commands += (";", "load-buffer", "-b", buffer, path.replace("#", "##"))
+                otherwise = f"delete-buffer -b {buffer}"
+                do = f"paste-buffer -p -d -b {buffer} -t {target}{' ; ' if do else ''}{do}"
+            if do:
+                commands += (";", "if-shell", "-F", "-t", target, "#{pane_dead}", otherwise, do)
+            try:
+                printed = self._tmux(*commands)
+            except _Absent as absent:
+                raise Gone(f"{name} does not run any more: {absent}") from None
+        if printed != ["0"]:
+            raise Gone(f"the program of {name} has ended")
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
         """Run `first`, then `do` if the program runs and this key is new to it, else `otherwise`.
@@ -297,3 +318,17 @@ class Tmux:
 def _short(name: str, key: str) -> str:
     """Return a short name for a key; the same key of another program gets another name."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
+
+
+def _presses(target: str, keys: Sequence[str]) -> Iterator[str]:
+    """Yield tmux commands that press keys in their order; characters are sent as they are."""
+    for named, group in groupby(keys, lambda key: len(key) > 1):
+        if named:
+            yield f"send-keys -t {target} {' '.join(map(_quoted, group))}"
+        else:
+            yield f"send-keys -l -t {target} -- {_quoted(''.join(group))}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as one word of a tmux command: within single quotes nothing is special."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"

@@ -52,6 +52,20 @@ def test_a_look_reports_the_signal_that_killed_a_program(stage: Stage) -> None:
     assert (end.code, end.signal) == (None, signal.SIGKILL)
 
 
+def test_typing_reaches_a_program_each_time_it_is_asked_for(stage: Stage) -> None:
+    app = stage.start("app-1_r1")
+    for _ in range(2):
+        stage.runtime.type(app, ("y", "Enter"), "yes")
+    eventually(lambda: stage.received(app).count("yesy") == 2, "the keys")
+    stage.exits(app, 0)
+    ended(stage, "app-1_r1")
+    for paste in ("", "yes"):
+        with pytest.raises(Gone, match="app-1"):
+            stage.runtime.type(app, ("y",), paste)
+    with pytest.raises(Gone, match="app-2"):
+        stage.runtime.type("app-2_r1", ("y",))
+
+
 def test_a_second_start_of_a_running_program_does_nothing(stage: Stage) -> None:
     app = stage.start("app-1_r1")
     stage.prints(app, "first")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lifecycle.model.status import Probe
-from runtimes.base import Gone, RuntimeFailure
+from runtimes.base import KEY, Gone, RuntimeFailure
 from tests.runtimes.stages import TmuxStage, processes
 from tests.world.waiting import eventually
 
@@ -51,6 +51,44 @@ def test_keys_are_pressed_by_name_once_for_each_key(tmux: TmuxStage) -> None:
     eventually(lambda: tmux.seen(app).program is Probe.DEAD, "its end")
     with pytest.raises(Gone, match="app-1"):
         tmux.runtime.press(app, ("y",), key="c")
+
+
+#: Reads its terminal raw and with bracketed paste, up to Control-D.
+TYPED = RAW.replace('b"\\x1b[201~\\r"', 'b"\\x04"')
+
+
+def test_typed_keys_arrive_unchanged_and_in_order(tmux: TmuxStage) -> None:
+    app = tmux.run("app-1", sys.executable, "-c", TYPED)
+    eventually(lambda: "ready" in tmux.output("app-1"), "the program")
+    text = "-l;äß🎉'\"\\ #{pane_id} $HOME ~%if {x} ; kill-server;"
+    tmux.runtime.type(app, text)
+    tmux.runtime.type(app, ("Enter", "Up", "Up", "a", "Tab", "BTab", "Escape", "BSpace", "C-c"))
+    tmux.runtime.type(app, ("Enter",), "one\n\x1b[201~two;")
+    tmux.runtime.type(app, (), "\x1b")
+    tmux.runtime.type(app, ("M-;", "S-Up", "C-\\", "C-d"))
+    eventually((tmux.dir("app-1") / "raw").exists, "the keys")
+    assert (tmux.dir("app-1") / "raw").read_bytes() == b"".join(
+        (
+            text.encode(),
+            b"\r\x1b[A\x1b[Aa\t\x1b[Z\x1b\x7f\x03",
+            b"\x1b[200~one\r[201~two;\x1b[201~\r",
+            b"\x1b;\x1b[1;2A\x1c\x04",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "key", ["a", " ", "ä", ";", "Enter", "C-c", "C-\\", "C-S-Up", "M-b", "F12"]
+)
+def test_a_key_is_a_character_or_a_known_name(key: str) -> None:
+    assert KEY.fullmatch(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "ab", "\n", "a\n", "\x1b", "\x7f", "\x9b", "C-", "-X", "C-ab", "F13"]
+)
+def test_nothing_else_is_a_key(key: str) -> None:
+    assert not KEY.fullmatch(key)
 
 
 def test_sessions_can_use_the_same_key_at_the_same_time(tmux: TmuxStage) -> None:

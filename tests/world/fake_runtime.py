@@ -20,6 +20,7 @@ class FakeRuntime:
         self._seen: dict[str, Seen] = {}
         self._screens: dict[str, str] = {}
         self._sent: dict[str, dict[str, str]] = {}
+        self._typed = 0
 
     def start(self, launch: Launch) -> None:
         name = launch.name
@@ -42,6 +43,10 @@ class FakeRuntime:
 
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
         self._keep(name, key, " ".join(keys))
+
+    def type(self, name: str, keys: Sequence[str], paste: str = "") -> None:
+        self._typed += 1
+        self._keep(name, f"typed {self._typed}", f"{printable(paste)}{' '.join(keys)}")
 
     def _keep(self, name: str, key: str, text: str) -> None:
         with self._lock:
