@@ -145,6 +145,8 @@ class ActionDispatcher:
                 return self.agents.start(session, start, check)
             case actions.SendMessage() as message:
                 return self.sender.send(session, due, message, check)
+            case actions.PressKeys() as typed:
+                return self.sender.type(session, due.seq, typed, check)
             case actions.Stop(run=run):
                 return self.agents.stop(session, run)
             case actions.Release(run=run):

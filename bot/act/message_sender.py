@@ -1,4 +1,4 @@
-"""Sends messages to agents at their terminals, and enters people's answers into open dialogs.
+"""Sends messages to agents' terminals, enters people's answers into dialogs, types their keys.
 
 Sending does not wait until the message arrives. The sent message awaits its receipt
 (`bot.store.outbox`): the agent observer sees that it arrived, or the next decision sends it again.
@@ -27,14 +27,19 @@ from bot.system.locations import Locations
 from bot.text.prompt_text import one_line, printable
 from bot.text.prompts import Prompts
 from lifecycle.model import keys
-from lifecycle.model.actions import SendMessage
+from lifecycle.model.actions import PressKeys, SendMessage
 from lifecycle.model.facts import Sent
 from lifecycle.model.status import Activity
 from lifecycle.react.messages import ANSWER, REFUSED
+from runtimes.base import RuntimeFailure
 from runtimes.host import OpenDialog, RunRef, UnsentInput
 
 #: How long the first attempt may take to arrive; each later one may take twice as long as before.
 _RECEIPT_SECONDS = 8.0
+#: How long keys may wait to be typed. Later they would surprise the person.
+_KEYS_LAST = timedelta(seconds=10)
+#: How long messages wait after a person last typed into the terminal.
+_TYPING = timedelta(seconds=10)
 #: How many times a message, or one step of an answer, is sent at most.
 _ATTEMPTS = 3
 #: The most steps that an answer takes.
@@ -59,6 +64,9 @@ class MessageSender:
         self, session: Session, due: DueAction, message: SendMessage, check: FinalCheck
     ) -> ActionResult:
         """Send a message, or take the next step of an answer to a dialog."""
+        typed, now = self.outbox.typed_at(session.id), self.clock()
+        if typed is not None and now < typed + _TYPING:
+            return RetryLater("a person types into the agent's terminal", typed + _TYPING)
         run, is_answer = self.locations.run_of(session, message.run), message.prompt.name == ANSWER
         if base := message.prompt.values.get("base"):
             mirror = self.locations.mirror(session.project)
@@ -84,6 +92,31 @@ class MessageSender:
         if dialog is not None and dialog.id:
             return RetryLater("the agent asks a question and would take this message as the answer")
         return self._paste(session, due, message, run)
+
+    def type(self, session: Session, seq: int, typed: PressKeys, check: FinalCheck) -> ActionResult:
+        """Type what a person typed, at most once: it is marked as done, and erased, before.
+
+        Other actions are repeated after a crash. Repeated keys could confirm a dialog that nobody
+        has read, and lost keys are seen on the screen and typed again by the person.
+        """
+        if stopped := check():
+            return stopped
+        runs, run = self.locations.host.runs, self.locations.run_of(session, typed.run)
+        if not self.outbox.take_keys(seq, typed, self.clock()):
+            return Completed()
+        why = ""
+        if self.clock() - typed.at > _KEYS_LAST:
+            why = "the bot was busy or stopped for too long"
+        elif not runs.is_isolated(run):
+            why = "the agent does not run in a sandbox"
+        else:
+            try:
+                runs.type(run, typed.keys, typed.paste)
+            except (RuntimeFailure, OSError) as failure:
+                why = str(failure)
+        if why:
+            self.outbox.drop_keys(session.id, typed, why, self.clock())
+        return Completed()
 
     def _paste(
         self, session: Session, due: DueAction, message: SendMessage, run: RunRef

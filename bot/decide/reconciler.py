@@ -27,7 +27,7 @@ from lifecycle.judge.pauses import exempt, frozen_by, is_undone
 from lifecycle.judge.reasons import Priority
 from lifecycle.judge.signals import Stage
 from lifecycle.model import keys
-from lifecycle.model.actions import Action, Comment, MergeRemote, Start
+from lifecycle.model.actions import Action, Comment, MergeRemote, PressKeys, Start
 from lifecycle.model.facts import Facts, subject_number
 from lifecycle.model.policy import Mode, Policy
 
@@ -226,6 +226,8 @@ class Reconciler:
         if isinstance(loaded.facts, CorruptRow):
             raise loaded.facts
         facts = loaded.facts
+        if isinstance(action, PressKeys):
+            return self._takes_keys(facts, action)
         if frozen_by(facts) is not None and action.key not in exempt(facts):
             return None
         policy = self.policy_of(facts.project)
@@ -235,6 +237,15 @@ class Reconciler:
                 loaded.version, facts.project, policy, until, (action,)
             )
         return wanted
+
+    def _takes_keys(self, facts: Facts, action: PressKeys) -> bool:
+        """Whether what a person typed may be typed still. No decision orders it.
+
+        It does not wait for the end of a freeze, after which it would surprise people.
+        """
+        current = facts.run == action.run and facts.ended is None
+        acts = self.policy_of(facts.project).mode is not Mode.OBSERVE
+        return current and acts and frozen_by(facts) is None and self.is_project(facts.project)
 
     def _wants(
         self, facts: Facts, policy: Policy, action: Action, now: datetime

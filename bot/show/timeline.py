@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import groupby
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bot.show.session_detail import CommandReply
 from bot.store import HistoryKind, SessionEvent
@@ -11,6 +13,7 @@ from bot.text import page_text
 from bot.text import timeline as say
 from bot.text.history import describe_action
 from bot.text.timeline import Line
+from lifecycle.model.key import KeyKind
 
 #: The most details that an entry keeps; a session may have thousands.
 _MOST_DETAILS = 30
@@ -67,7 +70,7 @@ def timeline(
     """
     entries: list[_Open] = []
     sentences = _Sentences(base)
-    for event in reversed(list(events)):
+    for event in _merged(reversed(list(events))):
         for line in sentences.of(event):
             before = entries[-1].line.text if entries else ""
             if entries and line.replaces and before.startswith(line.replaces):
@@ -80,6 +83,23 @@ def timeline(
         if event.row.kind is HistoryKind.COMMAND:
             _add_command(entries[-1], event, replies)
     return [entry.closed() for entry in reversed(entries)]
+
+
+def _merged(events: Iterable[SessionEvent]) -> Iterator[SessionEvent]:
+    """Yield events, oldest first, with what a person typed in several batches as one."""
+    for about, group in groupby(events, _typing):
+        if about is None:
+            yield from group
+            continue
+        *_, last = batches = list(group)
+        count = sum(one.row.data["count"] for one in batches)
+        yield replace(last, row=replace(last.row, data={**last.row.data, "count": count}))
+
+
+def _typing(event: SessionEvent) -> tuple[str, str] | None:
+    """Return who typed the keys of an event and why they were dropped; None for other events."""
+    row = event.row
+    return (row.actor, row.data.get("dropped", "")) if row.kind is HistoryKind.KEYS else None
 
 
 def _is_detail(line: Line, before: str) -> bool:
@@ -126,6 +146,10 @@ class _Sentences:
                 yield _action(event)
             case HistoryKind.FREEZE | HistoryKind.UNFREEZE:
                 yield say.freeze_line(row.actor, data["scope"], on=row.kind is HistoryKind.FREEZE)
+            case HistoryKind.KEYS if "dropped" in data:
+                yield say.dropped_line(data["by"], data["count"], data["dropped"])
+            case HistoryKind.KEYS:
+                yield say.keys_line(row.actor, data["count"])
             case HistoryKind.METADATA:
                 yield say.metadata_line(row.actor, data["keys"])
 
@@ -145,6 +169,10 @@ def _action(event: SessionEvent) -> Line:
     row, data = event.row, event.row.data
     action = event.actions.get(data["action"])
     phrase = describe_action(action) if action else "An action"
+    if data["action"].startswith(f"{KeyKind.PRESS_KEYS}:"):
+        return Line(
+            "What a person typed was dropped: the bot is frozen, or the run is over", "warn"
+        )
     if row.kind is HistoryKind.WITHDRAWN:
         return Line(f"{phrase}: no longer needed", minor=True)
     if row.kind is HistoryKind.FAILED:

@@ -51,7 +51,9 @@ SESSIONS = """SELECT *, id AS session, due AS recheck_at FROM sessions
     WHERE id IN (SELECT value FROM json_each(?))"""
 OUTBOX = """SELECT seq, session, key, state, done_at AS at, next_at, result, reason,
         error AS detail, action, receipt
-    FROM outbox WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, seq"""
+    FROM outbox WHERE session IN (SELECT value FROM json_each(?))
+        AND substr(key, 1, 11) <> 'press_keys:' -- What a person types is no fact.
+    ORDER BY session, seq"""
 _RECHECK = "UPDATE sessions SET due = :recheck_at WHERE id = :id AND version = :version"
 # A restore is a decision that reopens an ended session: its budgets count the runs from first_run
 # on, which is the one after the last run that started.

@@ -5,7 +5,10 @@ An action belongs to a session, or to a repository if it concerns no session.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
 
 from bot.store.database import StoreTable
 from bot.store.history import BOT, add_history, wake
@@ -22,7 +25,7 @@ from bot.store.values import (
     Receipt,
     RefreshRequest,
 )
-from lifecycle.model.actions import Action
+from lifecycle.model.actions import Action, PressKeys
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Reason
 
@@ -45,14 +48,16 @@ DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
 INHERIT = """INSERT INTO inherited (former, seq, session, repository, at, action)
     SELECT ?1, seq, coalesce(session, ''), coalesce(outbox.repository, sessions.repository), ?2,
         action
-    FROM outbox LEFT JOIN sessions ON sessions.id = session WHERE state = 'due'
+    FROM outbox LEFT JOIN sessions ON sessions.id = session
+    WHERE state = 'due' AND action ->> 'type' <> 'press_keys'
     ON CONFLICT DO NOTHING"""
 _INHERITED = "SELECT former, at, seq, session, repository, action FROM inherited ORDER BY seq"
 _FORGET = "DELETE FROM inherited WHERE former = ?"
 ENDS_PROGRAM = """SELECT 1 FROM outbox WHERE session = ? AND state = 'due'
     AND action ->> 'type' IN ('stop', 'release') LIMIT 1"""
 OF_SESSION = """SELECT seq, key, state, attempts, created, next_at, done_at, result, reason, error,
-        action FROM outbox WHERE session = ? ORDER BY seq DESC LIMIT ?"""
+        action FROM outbox WHERE session = ? AND substr(key, 1, 11) <> 'press_keys:'
+    ORDER BY seq DESC LIMIT ?"""
 RUN_STARTS = """SELECT action ->> 'run' AS run, min(created) AS at FROM outbox
     WHERE session = ? AND action ->> 'type' = 'start' GROUP BY 1"""
 _DONE = """UPDATE outbox SET state = 'done', result = ?, done_at = ?, attempts = attempts + 1
@@ -77,6 +82,18 @@ NEWEST_ACTION = "SELECT max(seq) AS seq FROM outbox"
 GIVEN_UP = """SELECT 1 FROM history WHERE session = ?1
     AND (kind = 'failed' OR kind = 'withdrawn' AND data ->> 'tried')
     AND substr(data ->> 'action', 1, length(?2) + 1) IN (?2, ?2 || ':', ?2 || '#') LIMIT 1"""
+# The keys of typed keys are `press_keys:...`, and `;` follows `:` in ASCII.
+_OF_KEYS = "session = ? AND key BETWEEN 'press_keys:' AND 'press_keys;'"
+TYPED = f"SELECT max(created) AS at FROM outbox WHERE {_OF_KEYS}"
+WAITING_KEYS = f"SELECT min(created) AS at FROM outbox WHERE {_OF_KEYS} AND state = 'due'"
+KEYS_OF_REQUEST = "SELECT action FROM outbox WHERE session = ? AND key = ?"
+_FORGET_KEYS = f"DELETE FROM outbox WHERE {_OF_KEYS} AND state <> 'due' AND created < ?"
+_ADD_KEYS = """INSERT INTO outbox (session, key, next_at, created, action)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT (session, key) DO NOTHING"""
+_TAKE_KEYS = """UPDATE outbox SET state = 'done', done_at = ?, attempts = attempts + 1, action = ?
+    WHERE seq = ? AND state = 'due'"""
+#: How long a batch of keys is known, so that a repeated request types nothing again.
+_KEYS_KNOWN = timedelta(minutes=10)
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
 _Data = Mapping[str, str | bool]
@@ -84,6 +101,7 @@ _Data = Mapping[str, str | bool]
 _due = RowDecoder(DueAction, "outbox", "seq")
 _inherited = RowDecoder(InheritedAction, "inherited", "seq")
 _entry = RowDecoder(OutboxEntry, "outbox", "seq")
+_keys: msgspec.json.Decoder[PressKeys] = msgspec.json.Decoder(PressKeys)
 _awaited = RowDecoder(AwaitedReceipt, "outbox", "seq")
 
 
@@ -215,6 +233,57 @@ class OutboxTable(StoreTable):
             return _record(connection, marked, HistoryKind.WITHDRAWN, data, now)
 
         self._change(work)
+
+    def add_keys(self, session: str, action: PressKeys) -> PressKeys | None:
+        """Add what a person typed, and who typed how much to the history.
+
+        No decision is made about it. Returns None if it was added. If its key is stored already,
+        adds nothing and returns the stored action, from which the text may be erased.
+        """
+        at = action.at.timestamp()
+        row = (session, str(action.key), at, at, encoded(action))
+        data = {"count": action.count}
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            forgotten = (session, (action.at - _KEYS_KNOWN).timestamp())
+            connection.execute(_FORGET_KEYS, forgotten)
+            if not connection.execute(_ADD_KEYS, row).rowcount:
+                return []
+            add_history(connection, session, HistoryKind.KEYS, action.by, data, action.at)
+            return [session]
+
+        if self._change(work):
+            return None
+        stored = self._first(KEYS_OF_REQUEST, row[:2])
+        return None if stored is None else _keys.decode(stored["action"])
+
+    def take_keys(self, seq: int, action: PressKeys, now: datetime) -> bool:
+        """Erase the text of typed keys and mark them as done, before they are typed.
+
+        Returns False if they are not due any more: they must not be typed then.
+        """
+        erased = encoded(replace(action, paste="", keys=()))
+        return bool(self._execute(_TAKE_KEYS, (now.timestamp(), erased, seq)))
+
+    def drop_keys(self, session: str, action: PressKeys, why: str, now: datetime) -> None:
+        """Add to the history that taken keys were not typed, or may not have been."""
+        data = {"count": action.count, "by": action.by, "dropped": why}
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            add_history(connection, session, HistoryKind.KEYS, BOT, data, now)
+            return [session]
+
+        self._change(work)
+
+    def typed_at(self, session: str) -> datetime | None:
+        """Return when a person last typed into the session's terminal; None: not lately."""
+        row = self._first(TYPED, (session,))
+        return from_timestamp(row["at"]) if row and row["at"] is not None else None
+
+    def keys_wait_since(self, session: str) -> datetime | None:
+        """Return since when typed keys wait to be carried out; None: none do."""
+        row = self._first(WAITING_KEYS, (session,))
+        return from_timestamp(row["at"]) if row and row["at"] is not None else None
 
     def reset_due(self, now: datetime) -> None:
         """Set the due time of overdue actions to now, after a time in which no bot was running."""

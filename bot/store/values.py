@@ -292,9 +292,8 @@ class LoadedSession(Struct, frozen=True, kw_only=True):
     repository: str = ""
     version: int  #: A decision is written only if the session still has this version.
     facts: Facts | CorruptRow  #: The error if a row of the session is corrupt.
-    before: SessionDecision = SessionDecision(
-        status="", reason="", because="", run=0
-    )  #: The last decision, as stored in its row.
+    #: The last decision, as stored in its row.
+    before: SessionDecision = SessionDecision(status="", reason="", because="", run=0)
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -379,6 +378,7 @@ class HistoryKind(StrEnum):
     FREEZE = "freeze"
     UNFREEZE = "unfreeze"
     METADATA = "metadata"  #: Keys that were set or removed.
+    KEYS = "keys"  #: A person typed into the terminal, or what they typed was dropped.
 
 
 class HistoryRow(Struct, frozen=True, kw_only=True):

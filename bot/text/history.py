@@ -18,11 +18,13 @@ _EVENTS: Final[Mapping[str, str]] = {
     "freeze": "Frozen: {scope}",
     "unfreeze": "Unfrozen: {scope}",
     "metadata": "Metadata set: {keys}",
+    "keys": "{characters} typed into the terminal",
 }
 
 _ACTIONS: Final[Mapping[type, str]] = {
     do.Start: "Start the agent",
     do.SendMessage: "Send a message to the agent",
+    do.PressKeys: "Type into the terminal",
     do.Publish: "Push commits",
     do.AdoptCommits: "Move commits to the session's branch",
     do.MergeRemote: "Merge remote commits into the workspace",
@@ -57,6 +59,11 @@ def describe_action(action: do.Action) -> str:
     return phrase
 
 
+def characters(count: int) -> str:
+    """Return how much a person typed, in words; a key such as Enter counts as a character."""
+    return f"{count:,} character{'' if count == 1 else 's'}"
+
+
 def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:
     """Return the sentence for a row of the history, from the row's kind and data.
 
@@ -65,6 +72,10 @@ def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str
     values = dict(data)
     if kind == "observed":
         values["changes"] = "; ".join(data.get("changes", ()))
+    if "count" in data:
+        values["characters"] = characters(data["count"])
+    if "dropped" in data:
+        return "What {by} typed ({characters}) was dropped: {dropped}".format_map(values)
     if "action" in data:
         values["action"] = actions.get(data["action"], data["action"])
     if "scope" in data:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from bot.text.history import describe_action
+from bot.text.history import characters, describe_action
 from lifecycle.model import actions as do
 from lifecycle.model.status import CheckState, Origin, Status
 from lifecycle.read.sentences import person
@@ -202,6 +202,16 @@ def freeze_line(actor: str, scope: str, *, on: bool) -> Line:
 def metadata_line(actor: str, keys: Sequence[str]) -> Line:
     """Return the sentence for metadata that was set."""
     return Line(f"{person(actor)} set metadata: {', '.join(keys)}")
+
+
+def keys_line(actor: str, count: int) -> Line:
+    """Return the sentence for what a person typed into the terminal."""
+    return Line(f"{person(actor)} typed {characters(count)} into the terminal")
+
+
+def dropped_line(actor: str, count: int, why: str) -> Line:
+    """Return the sentence for what a person typed and the bot did not type, or may not have."""
+    return Line(f"What {person(actor)} typed ({characters(count)}) was dropped: {why}", "warn")
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:

@@ -5,6 +5,7 @@ The key of an action on a run's program contains the run's number, as do those o
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 
 from msgspec import Struct, field
 
@@ -58,6 +59,19 @@ class SendMessage(_OnRun, frozen=True, kw_only=True):
 
     prompt: Prompt
     covers: tuple[Key, ...] = ()
+
+
+class PressKeys(_OnRun, frozen=True, kw_only=True):
+    """Type what a person typed on a page into the program's terminal, at most once.
+
+    What was typed is stored only until the action is carried out, because it may be a password.
+    """
+
+    by: str  #: The person.
+    at: datetime  #: When they typed.
+    count: int  #: How many characters and keys.
+    paste: str = ""  #: A text to paste first; empty: none.
+    keys: tuple[str, ...] = ()  #: Characters, and names of keys; see `runtimes.base.KEY`.
 
 
 class Publish(_Action, frozen=True, kw_only=True):
@@ -259,6 +273,7 @@ class Release(_OnRun, frozen=True, kw_only=True):
 Action = (
     Start
     | SendMessage
+    | PressKeys
     | Publish
     | AdoptCommits
     | MergeRemote

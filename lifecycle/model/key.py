@@ -20,6 +20,7 @@ class KeyKind(StrEnum):
     PARK = "park"  #: `ParkCause`.
     STOP = "stop"
     RELEASE = "release"
+    PRESS_KEYS = "press_keys"  #: The idempotency key of a person's request.
     # Messages to the agent.
     FIX_CI = "fix_ci"  #: Head, fingerprint of the failed checks' ids.
     RESOLVE_CONFLICT = "resolve_conflict"  #: Base, head.

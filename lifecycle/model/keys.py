@@ -95,6 +95,12 @@ def park(cause: ParkCause, run: int) -> Key:
 stop = _of_run(KeyKind.STOP)
 release = _of_run(KeyKind.RELEASE)
 
+
+def press_keys(request: str, run: int) -> Key:
+    """Return the key of a batch of keys. `request`: the idempotency key of the person's request."""
+    return Key(KeyKind.PRESS_KEYS, (request,), run)
+
+
 # -- messages to the agent: causes, to which `of_run` adds the run ---------------------------------
 
 fix_ci = _of_head_and_set(KeyKind.FIX_CI)

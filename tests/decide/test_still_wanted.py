@@ -18,23 +18,29 @@ from bot.decide.reconciler import Reconciler
 from bot.store import DueAction, LoadedSession
 from bot.system.crash_points import log_crash_point
 from lifecycle.decide import Decision, decide
-from lifecycle.model.actions import Action, Comment, Prompt, Start, Stop
-from lifecycle.model.facts import Agent, Facts, Frozen
+from lifecycle.model.actions import Action, Comment, PressKeys, Prompt, Start, Stop
+from lifecycle.model.facts import Agent, Ended, Facts, Frozen
 from lifecycle.model.key import KeyKind, parse
 from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import CheckState
+from lifecycle.model.status import CheckState, Reason, Status
 from tests.lifecycle.universe import NOW, ago, check, command, facts, published, pull
 
 START = Start(key=parse("start:resume#2"), run=2, prompt=Prompt(name="resume"))
 ANSWER = Comment(key=parse("command_applied:comment:pause"), number=12, topic="answer")
 POLICY = Policy()
+ENDED = Ended(status=Status.KILLED, reason=Reason.MANUALLY_KILLED, because="", at=NOW)
 STARTING = facts(run=2, pending=frozenset({START.key}))
 
 
-def wanted(given: Facts, action: Action, policy: Policy = POLICY) -> bool | None:
+def wanted(
+    given: Facts, action: Action, policy: Policy = POLICY, *, is_project: bool = True
+) -> bool | None:
     loaded = LoadedSession(session="widgets-12", version=1, facts=given)
     store: Any = SimpleNamespace(facts=SimpleNamespace(load=lambda _: [loaded]))
-    reconciler = Reconciler(store, lambda _: policy, lambda: NOW, log_crash_point, lambda: None)
+    reconciler = Reconciler(
+        *(store, lambda _: policy, lambda: NOW, log_crash_point, lambda: None),
+        is_project=lambda _: is_project,
+    )
     return reconciler.still_wanted("widgets-12", action)
 
 
@@ -74,6 +80,28 @@ def test_nothing_of_a_frozen_session_takes_effect() -> None:
 def test_nothing_takes_effect_once_the_bot_only_observes(given: Facts, action: Action) -> None:
     assert wanted(given, action)
     assert wanted(given, action, Policy(mode=Mode.OBSERVE)) is False
+
+
+KEYS = PressKeys(key=parse("press_keys:page#1"), run=1, by="ada", at=NOW, count=1, keys=("y",))
+RUNNING = facts(run=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "policy"),
+    [
+        (replace(RUNNING, run=2), POLICY),
+        (replace(RUNNING, removed=True), POLICY),
+        (replace(RUNNING, ended=ENDED), POLICY),
+        (replace(RUNNING, frozen=Frozen(scope="all", by="ada", at=ago(1))), POLICY),
+        (replace(RUNNING, commands=(command("freeze"),)), POLICY),
+        (RUNNING, Policy(mode=Mode.OBSERVE)),
+    ],
+)
+def test_what_a_person_typed_is_dropped_once_its_run_is_over_or_frozen(
+    given: Facts, policy: Policy
+) -> None:
+    assert wanted(RUNNING, KEYS) is True
+    assert wanted(given, KEYS, policy, is_project=not given.removed) is False
 
 
 # -- number of decisions ---------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from lifecycle.model.actions import (
     MergePull,
     MergeRemote,
     OpenPull,
+    PressKeys,
     ReportCheck,
     SendMessage,
     UpdateBranch,
@@ -37,8 +38,8 @@ T = TypeVar("T")
 
 #: The bot starts dozens of times, which takes long on a busy machine.
 PATIENCE = 300.0
-#: Every kind of action that the outbox carries out.
-KINDS = {name_of(kind) for kind in get_args(Action)}
+#: Every kind of action that the outbox carries out for a decision.
+KINDS = {name_of(kind) for kind in get_args(Action)} - {name_of(PressKeys)}
 #: Those that have no effect any more once the sessions are over.
 IMPOSSIBLE = {
     name_of(kind)

@@ -251,6 +251,12 @@ def test_braces_in_a_value_are_not_placeholders() -> None:
         (HistoryKind.FREEZE, {"scope": ""}, "Frozen: everything"),
         (HistoryKind.UNFREEZE, {"scope": "project:widgets"}, "Unfrozen: project widgets"),
         (HistoryKind.METADATA, {"keys": ["team", "ticket"]}, "Metadata set: team, ticket"),
+        (HistoryKind.KEYS, {"count": 1}, "1 character typed into the terminal"),
+        (
+            HistoryKind.KEYS,
+            {"count": 1200, "by": "ada", "dropped": "no terminal"},
+            "What ada typed (1,200 characters) was dropped: no terminal",
+        ),
     ],
 )
 def test_a_history_row_reads_as_a_sentence(
