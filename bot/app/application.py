@@ -128,6 +128,7 @@ class App:
                 policy_of=wiring.policies.of,
                 caps=lambda: wiring.caps,
                 terminal=terminal(wiring.store, wiring.locations, wiring.redact),
+                keyboard=wiring.keyboard,
                 people=wiring.people,
                 sign_in=github_sign_in(settings, secrets),
                 limits=WebhookLimits(

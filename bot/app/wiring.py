@@ -31,6 +31,7 @@ from bot.intake.authorize import CommandAuthorizer
 from bot.intake.comment_poller import CommentPoller
 from bot.intake.inbox import Inbox
 from bot.intake.redelivery import Redelivery
+from bot.intake.terminal_input import TerminalInput
 from bot.model_proxy.endpoints import ModelEndpoints
 from bot.model_proxy.prices import Prices
 from bot.model_proxy.proxy import ModelProxy
@@ -73,7 +74,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
     leads: Callable[[], None]  #: This bot got the lease.
     delivered: Callable[[], None]  #: A delivery was committed.
     turn_ended: Callable[[], None]  #: An agent ended its turn: examine its workspace.
-    decided: Callable[[], None]  #: A decision was recorded with new actions.
+    decided: Callable[[], None]  #: New actions were recorded, mostly with a decision.
     acted: Callable[[], None]  #: An action's result was recorded.
     projects_changed: Callable[[], None]  #: Projects were added or removed.
 
@@ -138,7 +139,7 @@ class Wiring:
         self._wire_decide(wakes.decided)
         self.people = WriteAccess(self.github, clock, self.policies.is_listed)
         self._wire_observe(wakes.turn_ended, stopping)
-        self._wire_intake(wakes.delivered)
+        self._wire_intake(wakes)
         self.stranded_runs = StrandedRuns(
             store,
             self.locations,
@@ -206,13 +207,13 @@ class Wiring:
         )
         self.resync = Resync(store.sessions, github, self.issue_observer, budget)
 
-    def _wire_intake(self, on_delivered: Callable[[], None]) -> None:
+    def _wire_intake(self, wakes: Wakes) -> None:
         """Build the inbox, the authorization of commands, polling and redelivery."""
         store, github, policies, clock = self.store, self.github, self.policies, self.clock
         self.inbox = Inbox(
             store,
             self._repositories,
-            on_delivered,
+            wakes.delivered,
             policies.is_listed,
             self.settings.github.app_slug,
             github.read.is_me,
@@ -220,6 +221,10 @@ class Wiring:
         )
         self.authorizer = CommandAuthorizer(
             store, self.people, clock, policies.is_silenced, self.opening.open_prompt
+        )
+        runs, run_of = self.locations.host.runs, self.locations.run_of
+        self.keyboard = TerminalInput(
+            store, lambda session: runs.is_isolated(run_of(session)), wakes.decided
         )
         self.comment_poller = CommentPoller(github, self.inbox, self.projects, clock)
         self.redelivery = Redelivery(store.deliveries, store.cursors, github, clock)

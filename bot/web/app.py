@@ -12,6 +12,7 @@ from litestar.types import Message, Scope
 from bot.github.sign_in import GitHubSignIn
 from bot.github.write_access import WriteAccess
 from bot.intake.inbox import Inbox
+from bot.intake.terminal_input import TerminalInput
 from bot.show.terminal import Terminal
 from bot.store import Store
 from bot.system.http_server import log_failure
@@ -55,6 +56,7 @@ def build(
     policy_of: Callable[[str], Policy],
     caps: Callable[[], Caps],
     terminal: Terminal,
+    keyboard: TerminalInput,
     people: WriteAccess | None = None,
     sign_in: GitHubSignIn | None = None,
     limits: WebhookLimits = WebhookLimits(),  # noqa: B008 - frozen
@@ -63,8 +65,9 @@ def build(
 
     Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, which is called
     for each, says that this bot is on standby. `policy_of` returns a project's policy, `caps` the
-    limits of the queue. `people` reads what people may do at GitHub, `sign_in` who they are. If
-    both are None, an empty `page_token` disables the pages and the API.
+    limits of the queue. `keyboard` takes what people type into terminals. `people` reads what they
+    may do at GitHub, `sign_in` who they are. If both are None, an empty `page_token` disables the
+    pages and the API.
     """
     views = Views(store, settings, policy_of, caps, terminal, inbox, health)
     https = settings.public_url.startswith("https:")
@@ -82,9 +85,9 @@ def build(
             webhook(inbox, webhook_secrets, health, limits),
             health_routes(store, health),
             metrics_route(store, access, health, caps),
-            page_routes(views, access, watchers, health),
+            page_routes(views, access, watchers, health, keyboard),
             sign_in_routes(access, settings, sign_in),
-            api_routes(views, access, watchers, feed),
+            api_routes(views, access, watchers, feed, keyboard),
             create_static_files_router(
                 "/static", [Path(__file__).parent / "static"], opt=dict(public())
             ),

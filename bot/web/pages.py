@@ -20,6 +20,7 @@ from litestar.params import QueryParameter
 from litestar.response import Redirect, ServerSentEvent, ServerSentEventMessage
 from msgspec import Struct
 
+from bot.intake.terminal_input import TerminalInput
 from bot.show.board import DEFAULT_SORT, GROUPS, BoardFilter, Card
 from bot.store import SessionSort
 from bot.web.access import FAILED, Access, LiveReach, remedy_of
@@ -33,6 +34,7 @@ from bot.web.overview_pages import overview_routes
 from bot.web.page_feed import PageFeed
 from bot.web.rendering import navigation, templates
 from bot.web.session_pages import session_routes
+from bot.web.terminal_keys import keys_route
 from bot.web.views import Views
 from bot.web.visitor import Visitor, anywhere
 from lifecycle.model.roles import Role
@@ -65,7 +67,11 @@ class _News(Struct, frozen=True):
 
 
 def page_routes(
-    everything: Views, access: Access, watchers: Watchers, health: Callable[[], Health]
+    everything: Views,
+    access: Access,
+    watchers: Watchers,
+    health: Callable[[], Health],
+    keyboard: TerminalInput,
 ) -> Router:
     """Return the routes of the pages. `everything` are the views without regard to a visitor."""
     render = templates()
@@ -155,7 +161,8 @@ def page_routes(
         route_handlers=[
             *(board, api_page, events),
             overview_routes(access),
-            session_routes(access),
+            session_routes(access, keyboard),
+            keys_route(access, keyboard),
             form_routes(access),
             account_routes(access),
         ],

@@ -7,6 +7,7 @@ from litestar import MediaType, Request, Router, get
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery
 
+from bot.intake.terminal_input import NotTypable, TerminalInput
 from bot.show.cost_over_time import cost_over_time
 from bot.show.session_detail import LAST_EVENT
 from bot.show.session_facts import explained
@@ -38,7 +39,7 @@ TABS: Final = (
 _CHAT_TABS: Final = (*TABS[1:3], TABS[0], *TABS[3:])
 
 
-def session_routes(access: Access) -> Router:
+def session_routes(access: Access, keyboard: TerminalInput) -> Router:
     """Return the routes of a session's tabs."""
     render = templates()
     page = partial(
@@ -93,8 +94,19 @@ def session_routes(access: Access) -> Router:
 
     @page("/sessions/{id:str}/terminal")
     def terminal(request: _Request, views: AllViews, id: FromPath[str]) -> str:
-        detail = views.detail(id)
-        return shown(request, views, id, "terminal", detail=detail, screen=views.screen(id))
+        session, refusal = views.session(id), ""
+        types = views.reach.role(session.project) >= Role.ADMIN
+        try:
+            keyboard.check(session)
+        except NotTypable as problem:
+            refusal = f"{problem}. {problem.remedy}"
+        return shown(
+            *(request, views, id, "terminal"),
+            detail=views.detail(id),
+            screen=views.screen(id),
+            types=types,
+            refusal=refusal,
+        )
 
     @page("/sessions/{id:str}/screen")
     def screen(views: AllViews, id: FromPath[str]) -> str:

@@ -11,6 +11,7 @@ import uvicorn
 from litestar.types import HTTPScope, Receive, Send
 
 from bot.intake.inbox import Inbox
+from bot.intake.terminal_input import TerminalInput
 from bot.show.changes import BranchDiff
 from bot.show.run_log import LogPage
 from bot.show.terminal import Terminal
@@ -45,6 +46,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
             changes=lambda _: BranchDiff(base="", head="", files=(), complete=True),
             steps=lambda _: [],
         ),
+        keyboard=TerminalInput(store, lambda _: False, lambda: None),
     )
     server = HttpServer(app, "127.0.0.1", port)
     server.start()

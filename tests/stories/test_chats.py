@@ -54,6 +54,10 @@ class Chat(IssueStory):
         runtime = RUNTIMES["tmux"](Options(data=Paths(self.world.data).runtime))
         runtime.press(run_name(self.id, session.run), (*text, "Enter"), f"typed {text}")
 
+    def types_on_the_page(self, text: str) -> None:
+        """Type a line into the terminal, as an administrator does without an account here."""
+        self._post(f"sessions/{self.id}/keys", paste=text, keys=["Enter"])
+
     def agent_is(self, activity: Activity) -> None:
         """Wait for the agent's activity."""
 
@@ -76,7 +80,7 @@ def test_a_chat_becomes_a_merged_pull_request(world: World) -> None:
 
     chat.types("add `greeting.txt`")
     assert "May I write greeting.txt?" in chat.becomes("needs_input").because
-    chat.types("yes")
+    chat.types_on_the_page("yes")
     chat.becomes("working")
     chat.agent_is(Activity.READY)
     assert world.repo.pulls == []

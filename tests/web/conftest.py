@@ -16,6 +16,7 @@ from bot.decide.policies import Policies
 from bot.github.sign_in import GitHubSignIn
 from bot.github.write_access import WriteAccess
 from bot.intake.inbox import Inbox
+from bot.intake.terminal_input import TerminalInput
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.run_log import LogPage
 from bot.show.terminal import StepLog, Terminal
@@ -89,6 +90,7 @@ class Site:
         self.steps: list[StepLog] = []
         self.log_page: Callable[[str, int, int | None, int], LogPage]
         self.screen = ""
+        self.isolated, self.typing_clock = True, 0.0
         self.changes: BranchDiff | None = None
         self.transcript: Callable[[str, int, int, int], list[Message]] = lambda *_: []
         self.policies = Policies(self.store, settings.projects, settings.policy)
@@ -113,6 +115,9 @@ class Site:
                 screen=lambda _: self.screen,
                 changes=self._changed,
                 steps=lambda _: self.steps,
+            ),
+            keyboard=TerminalInput(
+                self.store, lambda _: self.isolated, lambda: None, lambda: self.typing_clock
             ),
             limits=limits,
         )
@@ -150,6 +155,7 @@ class Site:
         forget_metrics()
         self.health = Health(scheduler=True)
         self.log = self.screen = ""
+        self.isolated, self.typing_clock = True, self.typing_clock + 60
         self.steps = []
         self.changes = self.resources = None
         self.transcript = lambda *_: []

@@ -18,12 +18,14 @@ from bot.store import Delivery
 from bot.web.api.command_schema import schema_name
 from bot.web.api.commands import CommandRequest, SessionRequest
 from bot.web.api.router import PATH, ROUTES, document
+from bot.web.terminal_keys import KeysRequest
 from tests.web.conftest import Site, bearer, sign_in
 
 #: A body for each route that takes one.
 BODIES: dict[str, Any] = {
     "start_session": {"project": "widgets", "issue": 12},
     "give_command": {"kind": "stop"},
+    "press_keys": {"keys": ["y"]},
     "set_metadata": {"ticket": "A-1"},
 }
 PATHS = {
@@ -196,11 +198,11 @@ def test_a_text_that_the_document_allows_is_accepted(kind: str, data: st.DataObj
 
 
 def test_bodies_with_unknown_fields_are_not_allowed() -> None:
-    bodies = (CommandRequest, SessionRequest)
+    bodies = (CommandRequest, KeysRequest, SessionRequest)
     assert all(one.__struct_config__.forbid_unknown_fields for one in bodies)
     closed = [name for name, schema in schemas().items() if "additionalProperties" in schema]
     commands = {schema_name(kind) for kind in LOCAL_COMMANDS}
-    assert set(closed) == {*commands, "SessionRequest"}
+    assert set(closed) == {*commands, "KeysRequest", "SessionRequest"}
 
 
 def test_the_document_is_served_to_those_with_access(site: Site) -> None:

@@ -57,6 +57,7 @@ WANTED = {
     },
     **dict.fromkeys(("GET /sessions/{id}/facts", "GET /sessions/{id}/setup"), Needs(SESSION, READ)),
     "POST /sessions/{id}/ask": Needs(SESSION, TRIAGE),
+    "POST /sessions/{id}/keys": Needs(SESSION, ADMIN),
     f"GET {API}/openapi.json": Needs(ANY, READ),
     f"GET {API}/sessions": Needs(ANY, READ),
     **{
@@ -65,6 +66,7 @@ WANTED = {
     },
     f"POST {API}/sessions": Needs(ANY, WRITE),
     f"POST {API}/sessions/{{id}}/commands": Needs(SESSION, TRIAGE),
+    f"POST {API}/sessions/{{id}}/keys": Needs(SESSION, ADMIN),
     f"GET {API}/commands/{{key}}": Needs(ANY, READ),
     f"PATCH {API}/sessions/{{id}}/metadata": Needs(SESSION, WRITE),
     f"GET {API}/events": Needs(ANY, READ),
@@ -97,6 +99,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /sessions": {"project": "widgets", "prompt": "Add a flag"},
     f"POST {API}/sessions": {"project": "widgets", "issue": 12},
     f"POST {API}/sessions/{{id}}/commands": {"kind": "tell", "text": "Use tabs."},
+    "POST /sessions/{id}/keys": {"keys": '["y"]', "key": "k-1"},
+    f"POST {API}/sessions/{{id}}/keys": {"keys": ["y"]},
     f"PATCH {API}/sessions/{{id}}/metadata": {"ticket": "A-1"},
 }
 #: What the parts of a path are replaced with.

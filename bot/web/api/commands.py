@@ -1,4 +1,4 @@
-"""Handlers of writes: start a session, give a command, set metadata, freeze, retry a delivery."""
+"""Handlers of writes: start, command or freeze sessions, type, set metadata, retry deliveries."""
 
 from typing import Annotated, Any, Literal
 
@@ -40,6 +40,7 @@ from bot.web.api.operations import (
     command,
     read,
 )
+from bot.web.terminal_keys import AcceptedKeys, Keyboard, KeysRequest, type_keys
 from bot.web.views import Views, http_errors
 from bot.web.visitor import anywhere, everywhere, in_session
 from lifecycle.model.facts import Command
@@ -232,6 +233,33 @@ def give_command(
             head=data.head,
         )
         return _accepted(id, asked, new=add_command(views.store, session, asked))
+
+
+@command(
+    *("/sessions/{id:str}/keys", "sessions"),
+    in_session(Role.ADMIN),
+    responses={
+        200: ResponseSpec(
+            AcceptedKeys, generate_examples=False, description="It was accepted before."
+        )
+    },
+)
+def press_keys(
+    request: ApiRequest,
+    views: AllViews,
+    keyboard: Keyboard,
+    id: SessionPath,
+    data: Annotated[KeysRequest, Body(schema_extra={**CLOSED, "min_properties": 1})],
+    idempotency_key: IdempotencyKey,
+) -> Response[AcceptedKeys]:
+    """Type into the terminal of a session that runs in a sandbox.
+
+    What is typed goes to the agent's program as it is, in the order of the requests, and at most
+    once; a command such as tell waits for the end of the agent's turn instead. The history names
+    who typed how many characters, not which ones. An idempotency key is known for ten minutes.
+    """
+    by, key = request.user.login or API, f"api:{idempotency_key}"
+    return type_keys(keyboard, views, id, data, by, key)
 
 
 @read("/commands/{key:str}", "sessions", anywhere(Role.READ))

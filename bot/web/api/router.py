@@ -14,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import Components, License, SecurityScheme, Tag
 
+from bot.intake.terminal_input import TerminalInput
 from bot.web.access import Access, LiveReach
 from bot.web.api.command_schema import command_schemas, session_schema
 from bot.web.api.commands import (
@@ -22,6 +23,7 @@ from bot.web.api.commands import (
     freeze,
     get_command,
     give_command,
+    press_keys,
     retry_delivery,
     set_metadata,
     start_session,
@@ -57,6 +59,7 @@ from bot.web.api.sessions import (
 )
 from bot.web.event_feed import EventFeed
 from bot.web.live import Watchers
+from bot.web.terminal_keys import KEY_PATTERN, KeysRequest
 from bot.web.views import Views
 from bot.web.visitor import anywhere
 from lifecycle.model.roles import Role
@@ -66,7 +69,8 @@ PATH: Final = "/api/v1"
 #: All routes; those that only read accept the page's cookie too.
 ROUTES: Final = (
     *(list_sessions, get_board, get_session, list_history, list_messages, read_log, follow_log),
-    *(explain_session, start_session, give_command, get_command, set_metadata, follow_events),
+    *(explain_session, start_session, give_command, press_keys, get_command, set_metadata),
+    follow_events,
     *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
     *(list_usage, list_queue),
     *(get_account, get_health, list_incidents, list_freezes, freeze, unfreeze),
@@ -82,7 +86,13 @@ _TAGS = {
 }
 
 
-def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed) -> Router:
+def api_routes(
+    views: Views,
+    access: Access,
+    watchers: Watchers,
+    feed: EventFeed,
+    keyboard: TerminalInput,
+) -> Router:
     """Return the API."""
 
     def seen(request: ApiRequest) -> Views:
@@ -99,6 +109,7 @@ def api_routes(views: Views, access: Access, watchers: Watchers, feed: EventFeed
             "views": Provide(seen, sync_to_thread=False),
             "live": Provide(live, sync_to_thread=False),
             "watchers": Provide(lambda: watchers, sync_to_thread=False),
+            "keyboard": Provide(lambda: keyboard, sync_to_thread=False),
             "feed": Provide(lambda: feed, sync_to_thread=False),
         },
         exception_handlers={HTTPException: as_problem, Exception: as_problem},
@@ -161,7 +172,7 @@ def document() -> bytes:
         route_handlers=ROUTES,
         dependencies={
             name: Provide(lambda: None, sync_to_thread=False)
-            for name in ("views", "live", "watchers", "feed")
+            for name in ("views", "live", "watchers", "feed", "keyboard")
         },
     )
     app = Litestar([routes], openapi_config=config, logging_config=None)
@@ -169,6 +180,8 @@ def document() -> bytes:
     schemas = found["components"]["schemas"]
     schemas |= command_schemas(CommandRequest.__name__)
     schemas[SessionRequest.__name__] = session_schema(schemas[SessionRequest.__name__])
+    # Litestar leaves out what limits the items of a list.
+    schemas[KeysRequest.__name__]["properties"]["keys"]["items"]["pattern"] = KEY_PATTERN
     for path in found["paths"].values():
         for operation in path.values():
             for parameter in operation.get("parameters", ()):

@@ -54,7 +54,7 @@ function selector(element) {
 }
 
 // What a person is writing or choosing, which stays when the page is read again.
-const KEPT = ["text", "filters", "new-session"];
+const KEPT = ["text", "filters", "new-session", "screen", "keyboard"];
 
 async function reload() {
   const answer = await fetch(location.href).catch(() => null);

@@ -1,0 +1,152 @@
+"""Records what people type into the terminals of agents, for the outbox to type it there.
+
+What is typed is no command: it goes to the program as it is, at most once, and its text is erased
+before it is typed. The history keeps who typed how many characters.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from bot.intake.commands import InvalidArgument
+from bot.intake.local_commands import KeyReused
+from bot.store import Session, Store
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.model import keys
+from lifecycle.model.actions import PressKeys
+from lifecycle.model.status import Probe
+from lifecycle.read.sentences import person
+from runtimes.base import KEY, printable
+
+#: The most keys in one request, and the most characters of a text to paste.
+MOST_KEYS: Final = 100
+MOST_PASTED: Final = 10_000
+#: The requests for one session that are taken at once, and in each second after that.
+_BURST, _PER_SECOND = 40.0, 20.0
+#: If typed keys wait for longer, nobody types them now.
+_STALLED: Final = timedelta(seconds=5)
+
+
+class NotTypable(Exception):
+    """Nothing can be typed into a session's terminal now.
+
+    `forbidden`: not before the session runs in another way.
+    """
+
+    def __init__(self, why: str, remedy: str, *, forbidden: bool = False) -> None:
+        super().__init__(why)
+        self.remedy = remedy
+        self.forbidden = forbidden
+
+
+class TypedTooFast(Exception):
+    """There were too many requests for a session in the last seconds."""
+
+
+class TypingStalled(Exception):
+    """What was typed before has not been carried out yet."""
+
+
+class _Allowance(Struct):
+    """The requests that are still taken for a session, as of a time of the monotonic clock."""
+
+    left: float
+    at: float
+
+
+class TerminalInput:
+    """Takes what people type into terminals. Whether they may is for the caller to check."""
+
+    def __init__(
+        self,
+        store: Store,
+        is_isolated: Callable[[Session], bool],
+        wake: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`is_isolated`: whether a session's run is in a sandbox. `wake` starts the outbox."""
+        self._store = store
+        self._is_isolated = is_isolated
+        self._wake = wake
+        self._clock = clock
+        self._allowances: dict[str, _Allowance] = {}
+        self._lock = threading.Lock()
+
+    def check(self, session: Session) -> None:
+        """Raise `NotTypable` unless people may type into a session's terminal now."""
+        agent, facts = session.agent, self._store.facts.get(session.id)
+        over = agent.exit is not None or agent.stopped or agent.program is Probe.DEAD
+        if not session.run or session.ended or agent.run != session.run or over:
+            remedy = "Start or resume the session, and type once its terminal is shown."
+            raise NotTypable(f"the agent of {session.id} is not running", remedy)
+        if frozen := frozen_by(facts):
+            what = {"all": "everything", "project": session.project}.get(frozen.scope, session.id)
+            raise NotTypable(f"{person(frozen.by)} froze {what}", "Undo the freeze first.")
+        if not self._is_isolated(session):
+            raise NotTypable(
+                f"the agent of {session.id} does not run in a sandbox, so that its terminal has all"
+                " rights of the bot's user",
+                "Choose an isolation for its project if it has none, and restart the session; an"
+                " agent that an earlier version started has to be restarted too. Or attach to the"
+                " terminal on the server.",
+                forbidden=True,
+            )
+
+    def add(
+        self, session: Session, *, by: str, request: str, pressed: Sequence[str], paste: str
+    ) -> tuple[PressKeys, bool]:
+        """Have a text pasted, and keys pressed after it, if `request` was not taken before.
+
+        `request` is the idempotency key. It is known for ten minutes. Returns the action, and
+        whether it is new. Raises `NotTypable`, `TypedTooFast`, `TypingStalled`, `InvalidArgument`
+        for a key that does not exist, and `KeyReused`.
+        """
+        for key in pressed:
+            if not KEY.fullmatch(key):
+                raise InvalidArgument(f"there is no key {key[:20]!r}")
+        if len(pressed) > MOST_KEYS or len(paste) > MOST_PASTED:
+            most = f"{MOST_KEYS} keys and {MOST_PASTED:,} characters to paste"
+            raise InvalidArgument(f"a request has at most {most}")
+        self.check(session)
+        self._count(session.id)
+        store, now, text = self._store, self._store.clock(), printable(paste)
+        since = store.outbox.keys_wait_since(session.id)
+        if since is not None and now - since > _STALLED:
+            raise TypingStalled("the bot does not type now")
+        action = PressKeys(
+            key=keys.press_keys(request, session.run),
+            run=session.run,
+            by=by,
+            at=now,
+            count=len(pressed) + len(text),
+            paste=text,
+            keys=tuple(pressed),
+        )
+        if not action.count:
+            raise InvalidArgument("there is nothing to type")
+        known = store.outbox.add_keys(session.id, action)
+        if known is None:
+            self._wake()
+            return action, True
+        if (known.by, known.count) != (by, action.count):
+            raise KeyReused(f"the key {request!r} was used for something else")
+        return known, False
+
+    def _count(self, session: str) -> None:
+        """Count a request. Raises `TypedTooFast`."""
+        with self._lock:
+            now = self._clock()
+            known = self._allowances.get(session, _Allowance(_BURST, now))
+            left = min(_BURST, known.left + (now - known.at) * _PER_SECOND)
+            if left < 1:
+                raise TypedTooFast(f"too much is typed into the terminal of {session}")
+            fresh = {
+                name: one
+                for name, one in self._allowances.items()
+                if now - one.at < _BURST / _PER_SECOND
+            }
+            self._allowances = {**fresh, session: _Allowance(left - 1, now)}
