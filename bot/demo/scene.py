@@ -89,9 +89,9 @@ class Scene:
         self.repo = github.repository(REPOSITORY, files=_FILES)
         self._set_up_bot(app=app)
         self.repo.permission(self.bot, "write")
-        for login in (PERSON, REVIEWER):
+        for login, level in ((PERSON, "admin"), (REVIEWER, "write")):
             github.user(login)
-            self.repo.permission(login, "write")
+            self.repo.permission(login, level)
         github.on_head(self._head_moved)
 
     @property

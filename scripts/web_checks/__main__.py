@@ -38,6 +38,7 @@ _LIVE: Final[Mapping[str, Callable[[Demo], None]]] = {
     "a label is watched until the merge": Demo.play_label_to_merge,
     "a question is answered on the page": Demo.play_question,
     "a session is stopped after a confirmation": Demo.play_stop,
+    "a person types into a terminal": Demo.play_typing,
     "a chat is made a pull request": Demo.play_chat,
     "what is being written stays": Demo.play_writing,
     "a page survives a restart of the bot": Demo.play_restart,

@@ -1,9 +1,9 @@
 """Stories on the demo: a real bot, scripted agents, and people at the stand-in for GitHub."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from playwright.sync_api import Page, expect
 
@@ -17,7 +17,7 @@ from lifecycle.model.names import NAME
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import session_of
-from scripts.web_checks.browser import Browsers, wait_for_live
+from scripts.web_checks.browser import PHONE, Browsers, grave_findings, too_wide, wait_for_live
 from tests.world.waiting import eventually
 
 #: Notes each text that elements of a selector show, and marks the document: it is never reloaded.
@@ -31,7 +31,24 @@ _WATCH = """(selector) => {
     { childList: true, subtree: true, characterData: true });
   note();
 }"""
-_WORD: Final = "cheers"
+_WORD, _OTHER_WORD = "cheers", "welcome"
+#: Measures the time from now on, in milliseconds, until the terminal shows a text.
+_AWAIT_REPLY = """(text) => {
+  const begun = performance.now();
+  window.replied = new Promise((done) => {
+    new MutationObserver(() => {
+      const shown = document.getElementById("screen").textContent;
+      if (shown.includes(text)) done(performance.now() - begun);
+    }).observe(document.body, { childList: true, subtree: true, characterData: true });
+  });
+}"""
+#: Pastes a text into the focused element, as Control-V does.
+_PASTE = """(text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData("text/plain", text);
+  document.activeElement.dispatchEvent(
+    new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+}"""
 
 
 class Demo:
@@ -137,6 +154,51 @@ class Demo:
             expect(page.get_by_role("button", name="Start again")).to_be_visible()
             expect(page.locator("#confirm-stop")).to_have_count(0)
         eventually(lambda: not self._programs(name), "the agent's program has ended")
+
+    def play_typing(self) -> None:
+        """Type into the terminal of a sandboxed session: keys, a paste, and a line on a phone."""
+        issue = self._stage.scene.open_issue("greeting-faroese.txt", played=False, asks=True)
+        name = f"greetings-{issue.number}"
+        with self.signed_in() as page:
+            self._label(page.context.new_page(), issue)
+            page.locator(f"#session-{name} .title").click()
+            expect(page.locator(".head .status")).to_have_text("needs input")
+            page.get_by_role("link", name="Terminal", exact=True).click()
+            wait_for_live(page)
+            screen, button = page.locator("#screen"), page.locator("#type")
+            expect(screen).to_contain_text("Which word shall I add?")
+            screen.focus()
+            page.keyboard.press("x")  # Without the button no key goes to the terminal.
+            button.click()
+            expect(button).to_have_attribute("aria-pressed", "true")
+            expect(screen).to_be_focused()
+            page.keyboard.type("jjk/")  # Shortcuts of the page, which this agent does not know.
+            page.evaluate(_AWAIT_REPLY, "received ?")
+            page.keyboard.press("Enter")
+            seconds = page.evaluate("window.replied") / 1000
+            print(f"         the reply to a key is seen after {seconds:.2f} s")
+            expect(screen).to_contain_text("There was nothing left to do")
+            page.keyboard.type('the word "')
+            page.evaluate(_PASTE, _WORD)
+            page.keyboard.type('"')
+            page.keyboard.press("Enter")
+            expect(screen).to_contain_text(f"I added {_WORD} to the greeting")
+            assert not (found := grave_findings(page)), "\n".join(found)
+            page.keyboard.press("Control+Shift+L")
+            expect(button).to_be_focused()
+            expect(button).to_have_attribute("aria-pressed", "false")
+            page.set_viewport_size(PHONE)
+            page.get_by_label("Line to type").fill(f'the word "{_OTHER_WORD}"')
+            page.get_by_role("button", name="Type line").click()
+            expect(screen).to_contain_text(f"I added {_OTHER_WORD} to the greeting")
+            expect(page.get_by_label("Line to type")).to_have_value("")
+            assert not (wide := too_wide(page)), "\n".join(wide)
+            page.get_by_role("link", name="Timeline", exact=True).click()
+            typed = re.compile(rf"@{PERSON} typed \d+ characters into the terminal")
+            expect(page.locator(".timeline")).to_contain_text(typed)
+        logs = notes(self._paths.host.glob(f"sessions/*/spool/{LOG}"))
+        words = [one["words"] for one in logs if one["session"] == name and one["words"]]
+        assert words == [[_WORD], [_OTHER_WORD]], words
 
     def play_chat(self) -> None:
         """Open a chat, talk to the agent on the page, and make the work a pull request."""
