@@ -14,7 +14,8 @@ from msgspec import Struct
 from lifecycle.model.facts import Exit
 from lifecycle.model.status import Probe
 
-#: The name of the UNIX socket in a run's folder that leads to the port of a program in a sandbox.
+#: The name of a UNIX socket in a run's folder, through which the bot reaches the port of a program
+#: in a sandbox.
 PORT_SOCKET = "port.sock"
 
 
@@ -26,8 +27,9 @@ class Launch(Struct, frozen=True, kw_only=True):
     cwd: Path
     env: Mapping[str, str]  #: Complete: the program inherits only PATH, LANG and TERM.
     dir: Path  #: The run's own folder, 0700, for the supervisor's files and `output.log`.
-    #: Whether `argv` is a sandbox: it reports the end of the program inside it at the descriptor
-    #: `supervise.REPORT`, ignores every signal but SIGKILL, and its end ends all processes in it.
+    #: Whether `argv` is a sandbox. A sandbox reports the end of its program at the descriptor
+    #: `supervise.REPORT` and ignores every signal but SIGKILL; when it ends, all processes in it
+    #: end.
     contained: bool = False
     #: Files that `argv` reads, by the numbers of their descriptors: paths, or contents of files to
     #: make in memory.
@@ -60,7 +62,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
-    """Remove control characters other than newline and tab: ESC[201~ would end a paste."""
+    """Remove control characters except newline and tab, because ESC[201~ would end a paste."""
     return _CONTROLS.sub("", text)
 
 
@@ -69,7 +71,7 @@ class RuntimeFailure(Exception):
 
 
 class Unavailable(RuntimeFailure):
-    """The runtime does not answer (tmux is missing, a server hangs): programs may still run."""
+    """The runtime does not answer (tmux is missing, a server hangs). Programs may still run."""
 
 
 class Gone(RuntimeFailure):
@@ -128,8 +130,8 @@ class Runtime(Protocol):
     def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
         """Return the visible text of these terminals by name, in one call; omit missing ones.
 
-        `coloured`: whether to keep the escape sequences for colours and weights (SGR of ECMA-48).
-        Raises `Unavailable`.
+        With `coloured`, escape sequences for colours and weights are kept (SGR of ECMA-48). Raises
+        `Unavailable`.
         """
         ...
 

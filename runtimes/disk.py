@@ -1,7 +1,7 @@
 """Measures whether what sessions have on disk exceeds a limit.
 
-Agents make these files, so a measurement is bounded: it follows no link, opens folders alone, ends
-at the limits below, and rests most of the time, so that no session delays the others or the bot.
+Agents make these files, so a measurement follows no link, opens only folders, ends at the limits
+below, and rests most of the time, so that no session delays the others or the bot.
 """
 
 import errno
@@ -17,8 +17,8 @@ from lifecycle.model.status import DiskLimit
 from runtimes.host import session_of
 
 _MB = 1024 * 1024
-#: The most files and folders of a session, and of folders within each other. Two descriptors are
-#: open for each of the latter.
+#: The most files and folders of a session, and the most levels of nested folders. A measurement
+#: holds two open descriptors for each level.
 MOST_FILES, MOST_LEVELS = 2_000_000, 100
 #: A measurement rests after so many files, nine times as long as they took.
 _SLICE, _REST = 1000, 9.0
@@ -48,10 +48,10 @@ class LocalDisk:
         return found
 
     def excess(self, folders: Iterable[Path], most_mb: int, wait: Wait) -> DiskExcess | None:
-        """Return which limit the files in these folders exceed together; None: none.
+        """Return the limit that the files in these folders exceed together, or None.
 
-        `most_mb` is in units of 1024 * 1024 bytes. Of a file with N names, each counts 1/N. Raises
-        `OSError` if the machine is the reason that they cannot be measured.
+        `most_mb` is in units of 1024 * 1024 bytes. Each of the N hard links of a file counts 1/N of
+        its size. Raises `OSError` if a fault of the machine prevents the measurement.
         """
         return _Measurement(most_mb, wait).of(folders)
 
@@ -72,7 +72,7 @@ class _Measurement:
         return None
 
     def _below(self, top: int) -> DiskExcess | None:
-        """Return a limit exceeded below descriptor `top`; close it."""
+        """Return a limit that the files below the descriptor `top` exceed; close the descriptor."""
         levels = [(top, os.scandir(top))]
         try:
             while levels:
@@ -125,7 +125,7 @@ class _Measurement:
 
 
 def _opened(folder: str | Path, within: int | None = None) -> int | None:
-    """Open a folder; None: it is gone, or no folder any more."""
+    """Open a folder; return None if it is gone or no longer a folder."""
     try:
         return os.open(folder, _FOLDER, dir_fd=within)
     except OSError as error:

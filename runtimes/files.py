@@ -1,10 +1,10 @@
 """Opens files that an agent may have replaced, without following links or waiting at named pipes.
 
-Agents write to their checkout, repository, home and run folder, also while the bot reads. So a path
-is resolved by the kernel in one step in which no part may be a symbolic link (`openat2`, see
-openat2(2)), files must be regular and have one hard link only (a second one may be another
-session's file), and reads are bounded. Nothing maps such files into memory: an agent that truncates
-a mapped file kills the process that reads it.
+Agents write to their checkout, repository, home and run folder, also while the bot reads. So the
+kernel resolves a path in one step and refuses symbolic links in it (openat2(2)), files must be
+regular and have only one hard link (a second one may be another session's file), and reads are
+bounded. Such files are never mapped into memory, because an agent that truncates a mapped file
+kills the process that reads it.
 
 Paths are absolute, and the folder that holds all sessions has been resolved by the caller.
 """
@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-#: Errors that say nothing about a file: the machine lacks descriptors or memory, or its disk fails.
+#: Errors that a file does not cause: the machine lacks descriptors or memory, or its disk fails.
 _UNRELATED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 _FILE_BYTES = 4 * 1024 * 1024
 _LISTED = 10_000  #: No more entries of a folder are listed.
@@ -110,7 +110,7 @@ def read_bytes(path: Path | str, most: int = _FILE_BYTES) -> bytes:
 def read_text(path: Path) -> str:
     """Read at most 4 MiB of a file as stripped text; empty if the file cannot be read.
 
-    Raises `OSError` where the machine, not the file, is the reason.
+    Raises `OSError` if the machine, not the file, is the cause.
     """
     try:
         return read_bytes(path).decode(errors="replace").strip()
@@ -143,7 +143,7 @@ def _made(path: Path) -> int:
 def replacing(path: Path, suffix: str = ".new") -> Iterator[BinaryIO]:
     """Open a new file with mode 0600 that replaces `path` when the block ends without an error.
 
-    Until then the file's name is that of `path` with the suffix. Creates its folder with mode 0700.
+    Until then the file's name is that of `path` with the suffix. Creates the folder with mode 0700.
     Raises `OSError`, also if the path of the folder contains a symbolic link.
     """
     folder, new = _made(path.parent), f"{path.name}{suffix}"

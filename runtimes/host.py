@@ -1,7 +1,7 @@
 """The values that a host takes and returns; a host is a machine on which sessions run.
 
-They refer to runs, folders and files by name instead of by path, because a host may be this
-machine, a sandbox or another machine. `runtimes.local_host` is this machine.
+The values name runs, folders and files without paths, because a host may be this machine, a sandbox
+or another machine. `runtimes.local_host` is this machine.
 """
 
 import re
@@ -49,8 +49,8 @@ class RunQuery(Struct, frozen=True, kw_only=True):
 
     run: RunRef
     alive: bool = True  #: False: the caller knows that the run's program has ended.
-    #: Whether the caller has stored the last reading, and only new output can change it: without
-    #: new output, the run's files need not be read.
+    #: Whether the caller has stored the last reading, which only new output can change. The run's
+    #: files need not be read until there is new output.
     unchanged: bool = False
     awaiting: tuple[str, ...] = ()  #: Texts in sent messages, to check which have arrived.
 
@@ -68,8 +68,8 @@ class Look(Struct, frozen=True, kw_only=True):
     """The probes and readings of several runs, by `RunRef.name`."""
 
     probes: Mapping[str, Seen] = {}  #: A run that is missing here does not run.
-    #: Of the runs whose files were read. Runs that cannot be read are omitted, and so are those
-    #: without a change (`RunQuery.unchanged`).
+    #: The readings of the runs whose files were read. Runs that cannot be read and runs without a
+    #: change (`RunQuery.unchanged`) are omitted.
     readings: Mapping[str, RunReading] = {}
     failure: str = ""  #: Why probing failed, so `probes` is empty; empty: it succeeded.
 
@@ -92,7 +92,8 @@ class StartSpec(Struct, frozen=True, kw_only=True):
     bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
 
 
-#: The kinds of workspaces: one reads the project's mirror, the other has a repository of its own.
+#: The kinds of workspaces: a worktree reads the project's mirror, a clone has an `origin` of its
+#: own.
 WORKTREE, CLONE = "worktree", "clone"
 
 
@@ -100,11 +101,12 @@ class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     """How the workspaces of a project are made."""
 
     sign_off: bool = False  #: Whether the author of the agent's commits is added as a trailer.
-    #: Files of the operator's in the checkout, which git ignores; see `env_files`.
+    #: The operator's files in the checkout, which git ignores; see `env_files`.
     excluded: tuple[str, ...] = ()
     kind: str = WORKTREE  #: Or `CLONE`.
     depth: int = 0  #: The most commits of each branch in a new clone; 0: all.
-    #: The most megabytes of files of Git LFS in the checkout; 0: it has their pointers.
+    #: The most megabytes of Git LFS files in the checkout. If 0, the checkout has only their
+    #: pointers.
     lfs_max_mb: int = 0
     sparse: tuple[str, ...] = ()  #: The only folders in the checkout; none: all files.
 
@@ -152,7 +154,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name at its host: `widgets-12_setup1`."""
+        """The name of the attempt at its host: `widgets-12_setup1`."""
         return f"{self.session}_{self.step}{self.attempt}"
 
     @property

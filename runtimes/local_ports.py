@@ -22,10 +22,10 @@ class LocalPorts:
         self._folder = folder / "ports"
 
     def allot(self, session: str, count: int, first: int, last: int) -> Sequence[int]:
-        """Return `count` ports from `first` to `last`, now the session's. Idempotent.
+        """Reserve `count` ports from `first` to `last` for the session; return them. Idempotent.
 
-        It keeps the ports that it has, as long as they are in the range. A new one is free at that
-        moment. Raises `RuntimeFailure` if there are too few.
+        The session keeps its ports that are in the range. New ports are those that no program uses
+        at that moment. Raises `RuntimeFailure` if too few ports are free.
         """
         with self._locked():
             owners = self._owners()

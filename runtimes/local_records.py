@@ -119,7 +119,7 @@ class LocalRecords:
             raise OSError(str(error)) from error
 
     def missing(self, session: str, names: Sequence[str]) -> Sequence[str]:
-        """Return the named files that do not exist; log those that exist and cannot be read."""
+        """Return the named files that do not exist; log existing files that cannot be read."""
         found = []
         for name in names:
             try:
@@ -132,7 +132,7 @@ class LocalRecords:
         return found
 
     def restore(self, session: str, name: str, source: Path) -> None:
-        """Write a recorded file that does not exist any more; its content is that of `source`."""
+        """Write a recorded file that no longer exists, with the content of `source`."""
         with open_regular(source) as kept, replacing(self._path(session, name)) as out:
             shutil.copyfileobj(kept, out, _STEP_BYTES)
 
@@ -140,7 +140,8 @@ class LocalRecords:
         """Return at most `most` messages from a run's files, from the position `start` on.
 
         Positions begin at 0; if a program has one conversation for all runs of a session, positions
-        count the messages of all runs. Continuing where the last call ended reads only what is new.
+        count the messages of all runs. A call that starts where the last one ended reads only what
+        is new.
         """
         with self._lock:
             conversation, ahead = self._open.pop((run.name, start), (None, []))
@@ -157,7 +158,8 @@ class LocalRecords:
     def adopt(self, run: RunRef, conversation: str) -> None:
         """Copy a conversation of the host's own user into a session's home, before its first run.
 
-        `conversation` is its id. Raises `NotAdopted`, and `FileExistsError` if the home exists.
+        `conversation` is the conversation's id. Raises `NotAdopted`, and `FileExistsError` if the
+        home exists.
         """
         files = self.run_files(run)
         make_folder(files.home.parent)

@@ -42,9 +42,11 @@ log = logging.getLogger(__name__)
 
 _UNKNOWN: Final = Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN)
 _MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: Without output at the terminal, files are read again after this time, or up to twice as long.
+#: Without output at the terminal, files are read again after this time or after up to twice this
+#: time.
 _AGAIN = timedelta(seconds=60)
-#: Runtimes give the time of the last output in whole seconds: what came just after counts too.
+#: Runtimes report the time of the last output in whole seconds, so output up to a second later may
+#: have the same time.
 _OUTPUT_TICK = timedelta(seconds=2)
 #: A run that no query names is forgotten after this time.
 _FORGOTTEN = timedelta(hours=1)
@@ -67,7 +69,8 @@ class LocalRuns:
     """The runs of agents: processes, terminals, states.
 
     Every method may be called from any thread and repeated after a crash. If the runtime does not
-    answer, the methods that use it raise `Unavailable`, except `look`: the runs may not have ended.
+    answer, the runs may still be running: the methods that use the runtime raise `Unavailable`,
+    except `look`.
     """
 
     runtime: Runtime
@@ -187,7 +190,7 @@ class LocalRuns:
         return supervised.contained(self.files_of(run).dir)
 
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
-        """Return the open dialog, and whether it accepts `answer`; None: no dialog is open.
+        """Return the open dialog and whether it accepts `answer`, or None if no dialog is open.
 
         Raises `Unreadable` if the screen, or the program's port, cannot be read.
         """
@@ -226,13 +229,14 @@ class LocalRuns:
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
 
     def resources(self, session: str, run: int) -> Resources | None:
-        """Return what a run uses; None: it does not run, or its engine does not answer."""
+        """Return what a run uses, or None if it does not run or its engine does not answer."""
         return resources_of(self.files_of(RunRef(session=session, run=run)).dir)
 
     def _remove_orphans(self) -> None:
         """Remove what ended runs have left, such as containers.
 
-        An engine without any run of ours is asked once: it may refuse this user.
+        An engine without runs of this installation is asked only once, because it may refuse this
+        user.
         """
         for kind in list(self._kinds):
             found = False
@@ -307,7 +311,7 @@ def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) 
 
 
 def _is_quiet(watched: _Watched, seen: Seen, now: datetime) -> bool:
-    """Whether files need no reading: none is due, and nothing changed since the last one."""
+    """Whether the files need not be read: nothing changed, and the next reading is not due."""
     return (
         watched.seen == seen
         and now < watched.again_at
@@ -348,7 +352,7 @@ def launch_of(
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that runs the project's `bootstrap` lines before the agent's command.
 
-    If a line fails, the output says so: otherwise people would see only its exit code, which looks
+    If a line fails, the output says so. Otherwise people would see only an exit code that looks
     like the agent's.
     """
     if not lines:
@@ -359,7 +363,7 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
 
 
 def _real_parent(path: Path) -> Path:
-    """Return a path without links in its folder: an operator may have put one into the path."""
+    """Return a path with the links in its folder resolved; an operator may have made them."""
     return Path(os.path.realpath(path.parent), path.name)
 
 

@@ -62,7 +62,7 @@ class SandboxEnd(Struct, frozen=True, kw_only=True):
 
     code: int  #: The exit code; as in a shell, 128 + N if signal N ended the command.
     seconds: float  #: From the start of the set-up to the end of the command.
-    #: The duration of the set-up; None: it failed, so the command was not started.
+    #: The duration of the set-up. None if it failed; the command was then not started.
     setup_seconds: float | None
     expired: bool  #: Whether it was ended at the time limit.
     memory_kills: int  #: How many processes were killed at the memory limit.
@@ -88,8 +88,8 @@ class LocalSandbox:
     ) -> None:
         """Check out a branch of GitHub as it is now, with the operator's `env_files`.
 
-        `mirror` is the bot's mirror of the project: its URL and password are used, and its objects
-        if it exists; it is not changed. Raises `GitFailure`.
+        `mirror` is the bot's mirror of the project. Its URL and password are used, and its objects
+        if it exists. The mirror is not changed. Raises `GitFailure`.
         """
         lender = [mirror.path] if mirror.path.is_dir() else []
         init(self._origin, borrow=lender)
@@ -121,9 +121,9 @@ class LocalSandbox:
         """Run the set-up and a command to their end; without a command, a shell for a person.
 
         The command has the environment of an agent of the type `agent`, and sees the files that
-        `program`, the agent's own command, needs; see `program_files` for `hidden`. It uses this
-        process's terminal; with `on_output`, it has no input, and that function gets its output. It
-        is ended after `seconds`; 0: no limit. Raises `RuntimeFailure`.
+        `program`, the agent's own command, needs; see `program_files` for `hidden`. The command
+        uses this process's terminal. With `on_output`, it has no input, and that function gets its
+        output. It is ended after `seconds`; 0 means no limit. Raises `RuntimeFailure`.
         """
         files = self._files
         _, _, env = begin_run(agent, files, "", "")
@@ -179,7 +179,7 @@ class LocalSandbox:
 def opened(root: Path) -> Iterator[LocalSandbox]:
     """Make a sandbox in the folder `root`, and remove it at the end with everything in it.
 
-    First it removes the sandboxes in `root` whose process was killed before it could do so.
+    First, sandboxes that a killed process left in `root` are removed.
     """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     root = root.resolve()
@@ -215,7 +215,7 @@ def _remove(folder: Path) -> None:
 
 @contextmanager
 def _locked(file: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock on a file. `wait` False: raise `BlockingIOError` if another process has it."""
+    """Hold a lock on a file; without `wait`, raise `BlockingIOError` if another process does."""
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield

@@ -1,7 +1,8 @@
 """Set-up and teardown of the workspaces on this machine: the project's own commands.
 
 Each attempt is a program of the runtime with a folder of its own, so it survives a restart of the
-bot. The workspace names its last attempt: a workspace that is made again has none.
+bot. The number of the last attempt is stored in the workspace, so a workspace that is made again
+has no attempt.
 
 FOLDER/sessions/SESSION_setup1/step.json   the attempt's `StepRecord`
 FOLDER/workspaces/SESSION/setup            the number of the last attempt
@@ -56,15 +57,15 @@ class LocalSteps:
         return self._looked(run, record, spec, now) if _is_running(record) else record
 
     def last(self, session: str, step: WorkspaceStep) -> StepRecord | None:
-        """Return the last attempt at a step of the session's workspace; None: there was none."""
+        """Return the last attempt at a step of the session's workspace, or None without one."""
         number = read_text(self._last_attempt(session, step))
         attempts = self._records.attempts(session, step)
         return next((one for one in attempts if str(one.attempt) == number), None)
 
     def cancel(self, session: str, step: WorkspaceStep) -> bool:
-        """End the attempt under way; the next call begins another. False: there is none.
+        """End the attempt under way; return False without one. The next `advance` begins another.
 
-        A teardown is repeated even if it was done: the workspace is in use again.
+        A teardown that was done is repeated as well, because the workspace is in use again.
         """
         record = self.last(session, step)
         running = record is not None and _is_running(record)

@@ -6,7 +6,7 @@ from runtimes.files import read_text
 
 
 def is_running(pid: int, began: str) -> bool:
-    """Whether a process runs that has this pid in its own PID namespace: here or in a sandbox.
+    """Whether a process runs that has this pid in its own PID namespace, here or in a sandbox.
 
     `began` is its start time, in clock ticks since boot: field 22 of /proc/PID/stat (proc(5)), the
     same in every namespace. It distinguishes the process from a later one with the same pid.
@@ -23,7 +23,7 @@ def _began(pid: str) -> str:
 
 
 def _inner_pid(pid: str) -> int:
-    """Return a process's pid in its own PID namespace; 0: unknown.
+    """Return a process's pid in its own PID namespace, or 0 if it is unknown.
 
     It is the last number of `NSpid` in proc_pid_status(5).
     """

@@ -1,7 +1,7 @@
 """Measures the memory and the processor time of runs.
 
-For a run in a container, its engine measures both. Otherwise they are sums over the processes below
-the run's supervisor (proc(5)): memory that several processes share counts for each of them.
+For a run in a container, the engine measures both. Otherwise they are sums over the processes below
+the run's supervisor (proc(5)); memory shared by several processes counts once for each.
 """
 
 import os
@@ -20,19 +20,19 @@ _MB = 1024 * 1024
 _SECONDS = 2.0  #: Time-out for an engine: a person waits for the page.
 #: Fields of /proc/PID/stat, counted from the third: utime to cstime, and rss.
 _TIMES, _PAGES = slice(11, 15), 21
-#: The page cache that can be dropped, as control groups of versions 1 and 2 name it: no engine
-#: counts it as used.
+#: The names that control groups of versions 1 and 2 give to page cache that can be dropped. Engines
+#: do not count it as used.
 _CACHED = ("total_inactive_file", "inactive_file")
 
 
 def resources_of(run: Path) -> Resources | None:
-    """Return what the run with this folder uses; None: it does not run or cannot be measured."""
+    """Return what the run with this folder uses; None if it does not run or cannot be measured."""
     container = run / "sandbox" / "container.json"
     return _of_container(container) if container.exists() else _of_processes(run)
 
 
 def _of_container(file: Path) -> Resources | None:
-    """Return what a run's container uses, by its `container.json`; None: unknown.
+    """Return what the container in a run's `container.json` uses, or None if that is unknown.
 
     See https://docs.docker.com/reference/api/engine/version/v1.41/ (ContainerStats).
     """

@@ -1,4 +1,4 @@
-"""Connections to ports of agents' programs, also in sandboxes, which have their own loopback."""
+"""Connections to ports of agents' programs, including those in sandboxes."""
 
 import http.client
 import os
@@ -24,7 +24,7 @@ class _Forwarded(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        """Connect by the folder's descriptor: the path of a socket is limited to 107 bytes."""
+        """Connect by the folder's descriptor, because a socket's path is limited to 107 bytes."""
         folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY)
         try:
             self.sock = socket.socket(socket.AF_UNIX)

@@ -1,12 +1,13 @@
 """Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR [PARENT]`.
 
-A program of its own, with the standard library alone, because it runs wherever the agent runs. In
-DIR it reads `launch.json` (`runtimes.base.Launch`) and removes it, because env may hold secrets. It
-writes `pid.json`: its own pid, start time and boot. When the program and all processes it left have
-ended, it writes `exit.json`: code, signal, at, `ordered_by` (the signal that ordered the end, or 0)
-and `memory_kills` (how many processes were killed at the limit of memory). SIGTERM or SIGHUP to
-this process ends the program: with SIGTERM, and with SIGKILL after the seconds in the file `grace`
-(5 without the file). If the pid of the parent process is given as PARENT, its end does the same.
+A separate program that uses the standard library alone. In DIR it reads `launch.json`
+(`runtimes.base.Launch`) and removes it, because its environment may hold secrets. It writes
+`pid.json`: its own pid, start time and boot. When the program and all processes it left have ended,
+it writes `exit.json`: code, signal, at, `ordered_by` (the signal that ordered the end, or 0) and
+`memory_kills` (how many processes were killed at the limit of memory). On SIGTERM or SIGHUP this
+process ends the program with SIGTERM, and with SIGKILL after the seconds in the file `grace` (5
+without the file). It does the same when its parent process ends, if PARENT is the pid of the
+parent.
 """
 
 # Importing pathlib takes a third of the time that a start may take (measured).
@@ -20,7 +21,8 @@ import sys
 import time
 from collections.abc import Callable
 
-#: The environment variable with the run's folder, by which processes that outlive it are found.
+#: The environment variable with the run's folder, by which the processes of a run are found after
+#: its supervisor was killed.
 MARK = "MERGEWRIGHT_RUN_DIR"
 #: The descriptor at which a sandbox reports its program's end, as JSON: `status` as of waitpid(2),
 #: and `at` in seconds since 1970.
@@ -38,8 +40,8 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str, parent: int = 0) -> int:
     """Run the program that `folder` describes to its end, and return its exit code.
 
-    Returns 128 + N if signal N ended it, and 125 if it was not started. `parent` is the pid of the
-    parent process, whose end ends the program too; 0: its end does not.
+    Returns 128 + N if signal N ended it, and 125 if it was not started. The program also ends when
+    the process `parent` ends, which must be the parent process, unless it is 0.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     for number in _WAITED:  # The parent (nohup) may have them ignored.
@@ -97,7 +99,7 @@ def main(folder: str, parent: int = 0) -> int:
 
 
 def identity(pid: int) -> dict[str, object] | None:
-    """Return pid, start time (in clock ticks) and boot id; None: no such process runs."""
+    """Return pid, start time (in clock ticks) and boot id; None if no such process runs."""
     fields = stat(pid)
     if fields is None or fields[0] in "ZX":
         return None
@@ -106,7 +108,7 @@ def identity(pid: int) -> dict[str, object] | None:
 
 
 def stat(pid: int | str) -> list[str] | None:
-    """Return the fields of /proc/PID/stat (proc(5)) from the third on; None: no such process.
+    """Return the fields of /proc/PID/stat (proc(5)) from the third on; None without such a process.
 
     Index 0 has the state, 1 the parent's pid, 19 the start time in clock ticks since boot.
     """
@@ -207,7 +209,7 @@ def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
 
 
 def _memory_kills(group: str) -> int:
-    """Return how many processes of a control group were killed at its memory limit; 0: unknown."""
+    """Return how many processes of a control group its memory limit killed; 0 if unknown."""
     for name in ("memory.events", "memory.oom_control"):  # Of versions 2 and 1.
         with contextlib.suppress(OSError):
             fields = dict(line.split() for line in _read(f"{group}/{name}").splitlines())
@@ -218,7 +220,7 @@ def _memory_kills(group: str) -> int:
 def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
     """Return exit code or negative signal of the program in a sandbox, and the time of its end.
 
-    `code` and `at` are those of the sandbox, which count if it was ended before its program.
+    `code` and `at` are those of the sandbox. They are returned if it ended before its program.
     """
     try:
         report = json.loads(os.read(reports, 200))
@@ -229,7 +231,7 @@ def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
 
 
 def _wait_for(program: int, ended: dict[int, int]) -> int:
-    """Wait for the program's exit (returns 0), or for a signal that orders its end; return that.
+    """Wait for the program's exit, or for a signal that orders its end; return the signal or 0.
 
     If both happen at once, the signal counts: a program whose terminal closes may exit first.
     """
@@ -258,7 +260,7 @@ def _end_all(grace: float, ended: dict[int, int]) -> None:
 
 
 def _reap(ended: dict[int, int]) -> bool:
-    """Collect the status of every child that ended; returns whether any child is left."""
+    """Collect the status of every child that ended; return whether any child is left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

@@ -58,7 +58,7 @@ class _Record(msgspec.Struct, frozen=True):
 def prepare(launch: Launch, env: dict[str, str]) -> None:
     """Write `launch.json` into the run's folder, with the program's environment `env`.
 
-    The variable `MARK` is added, by which processes that outlive the program are found.
+    The added variable `MARK` serves to find processes that outlive the program.
     """
     env = {**env, MARK: str(launch.dir.resolve())}
     files = [(str(number), file) for number, file in launch.opens.items()]
@@ -97,8 +97,8 @@ def spent(folder: Path) -> bool:
 def outcome(folder: Path) -> Exit | None:
     """Return how a run ended, as its supervisor recorded; without a record, `Exit.lost` says why.
 
-    None while it runs, and if it was never started. Any other result is final. Raises `OSError` if
-    the machine is the reason that a file cannot be read.
+    Returns None while it runs, or if it was never started. Any other result is final. Raises
+    `OSError` if a fault of the machine prevents reading a file.
     """
     if not started(folder) or supervisor(folder):  # Before the record is read: it may end now.
         return None
@@ -119,7 +119,7 @@ def outcome(folder: Path) -> Exit | None:
 
 
 def memory_kills(folder: Path) -> int:
-    """Return how many processes of an ended run were killed at its memory limit; 0: unknown."""
+    """Return how many processes of an ended run were killed at its memory limit; 0 if unknown."""
     try:
         return _read(folder / "exit.json", _Record).memory_kills
     except _UNREADABLE:
@@ -140,7 +140,7 @@ def tail(log: Path) -> str:
 
 
 def end(folder: Path, grace_seconds: float) -> None:
-    """End a run's supervisor with all its processes, and those that outlived the supervisor.
+    """End a run's supervisor and all processes of the run, even if the supervisor is gone.
 
     SIGTERM comes first, SIGKILL after `grace_seconds`. Raises `RuntimeFailure` if a process cannot
     be ended.
@@ -170,7 +170,7 @@ def supervisor(folder: Path) -> int | None:
 
 
 def _born(folder: Path) -> _Identity | None:
-    """Return the identity that the supervisor recorded at its start; None: no valid one."""
+    """Return the identity that the supervisor recorded at its start, or None if it is invalid."""
     try:
         return _read(folder / "pid.json", _Identity)
     except _UNREADABLE as error:
@@ -189,8 +189,8 @@ def _read(file: Path, kind: type[_T]) -> _T:
 def end_orphans(folders: Iterable[Path]) -> set[Path]:
     """Kill the processes of runs that outlived their supervisor, found by the variable `MARK`.
 
-    Returns the folders of runs that had such processes: call it again for them, because a process
-    may fork while it is killed. Raises `OSError` if a process cannot be examined.
+    Returns the folders of runs that had such processes. Call it again for these runs, because a
+    process may fork while it is killed. Raises `OSError` if a process cannot be examined.
     """
     marks = {f"{MARK}={folder.resolve()}".encode(): folder for folder in folders}
     found = set()
@@ -244,7 +244,7 @@ def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _end(pid: int, number: int, seconds: float) -> None:
-    """Send a signal and wait up to `seconds` for the end, by a pidfd: a pid may be used again."""
+    """Send a signal and wait up to `seconds` for the end. A pidfd is safe from reused pids."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

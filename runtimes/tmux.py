@@ -35,7 +35,7 @@ _ABSENT = re.compile(
     r"|error connecting.*No such file or directory"
 )
 _SOCKET_PATH_BYTES = 107
-#: The most that is kept of what a run prints, in blocks of 512 bytes: 1 GiB, as the archive keeps.
+#: The most of a run's output that is kept, in blocks of 512 bytes: 1 GiB, as in the archive.
 _LOG_BLOCKS = 2 * 1024**2
 _ENV = {"LANG": "C.UTF-8", "TERM": "screen-256color"}
 
@@ -48,8 +48,8 @@ class Tmux:
     """The tmux runtime. Its folder has the socket, and `runs/NAME`: a link to each run's folder.
 
     Targets are exact (`=NAME:`, see tmux(1)), because tmux also matches prefixes: `app-1` would
-    find `app-10`. What tmux reports of an exit counts only if the supervisor has not recorded it in
-    the run's folder.
+    find `app-10`. The exit that tmux reports counts only if the supervisor has recorded none in the
+    run's folder.
     """
 
     def __init__(self, options: Options) -> None:
@@ -133,8 +133,8 @@ class Tmux:
     def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
         """Paste and submit in one command sequence; see `Runtime.send`.
 
-        The same sequence records the key as an option of the tmux session, so that a bot killed at
-        any moment has done either all or nothing.
+        The same sequence records the key as an option of the tmux session, so that either
+        everything or nothing has been done if the bot is killed.
         """
         data = printable(text).encode(errors="replace")
         if not data:
@@ -175,7 +175,7 @@ class Tmux:
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
         """Run `first`, then `do` if the program runs and this key is new to it, else `otherwise`.
 
-        These three are tmux commands. Raises `Gone` if the program does not run.
+        `first`, `do` and `otherwise` are tmux commands. Raises `Gone` if the program does not run.
         """
         target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
         try:
@@ -231,10 +231,10 @@ class Tmux:
         return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={name}")
 
     def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
-        """Return the exit of a program in a dead pane; None: it is not known yet.
+        """Return the exit of a program in a dead pane, or None if it is not known yet.
 
-        What tmux says counts only if the supervisor left no record; tmux before 3.5 may learn the
-        exit code late (measured).
+        The exit that tmux reports counts only if the supervisor left no record. Before 3.5, tmux
+        may learn the exit code late (measured).
         """
         end = self._record(name)
         if end is None and not supervised.started(self._runs / name):
@@ -245,7 +245,7 @@ class Tmux:
         return end
 
     def _lost(self, name: str) -> Seen | None:
-        """Return the probe of a run without a tmux session; None: it was not started."""
+        """Return the probe of a run without a tmux session, or None if it was not started."""
         if not supervised.started(self._runs / name):
             return None
         end = self._record(name)
@@ -273,9 +273,9 @@ class Tmux:
                 self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:
-        """Return the exit recorded in the run's folder; None: none. Cached: it does not change.
+        """Return the exit recorded in the run's folder, or None; cached, as it never changes.
 
-        Raises `Unavailable` where the machine is the reason that it cannot be read.
+        Raises `Unavailable` if a fault of the machine prevents reading the record.
         """
         try:
             if name not in self._exits and (end := supervised.outcome(self._runs / name)):
@@ -316,7 +316,7 @@ class Tmux:
 
 
 def _short(name: str, key: str) -> str:
-    """Return a short name for a key; the same key of another program gets another name."""
+    """Return a short name for a key. Equal keys of two programs get different names."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
 
 

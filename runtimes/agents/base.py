@@ -26,8 +26,8 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program gets.
     #: Whether it may start subagents inside its session, or how many at a time.
     subagents: bool | int = True
-    #: How it gets the system prompt: one of its `AgentAdapter.preambles` or `first-message`; empty:
-    #: the first of its `preambles`.
+    #: How the program gets the system prompt: one of its `AgentAdapter.preambles`, or
+    #: `first-message`. If empty, the first of its `preambles`.
     preamble: str = ""
 
 
@@ -55,10 +55,11 @@ class RunLimits(Struct, frozen=True, kw_only=True):
 
     system: str = ""  #: The system prompt; empty: none.
     endpoint: Endpoint = PROVIDER_DEFAULT
-    #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; empty: all.
+    #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; all if empty.
     tools: Collection[str] = ()
     permission_mode: str = ""  #: Empty: that of its agent type.
-    #: The only MCP servers it may use, with their commands; None: those of its repository.
+    #: The only MCP servers the agent may use, with their commands. If None, those of its
+    #: repository.
     mcp_servers: Mapping[str, Sequence[str]] | None = None
     hooks: bool = True  #: Whether the hooks of its repository run.
 
@@ -78,17 +79,17 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def home(self) -> Path:
-        """HOME of the session's programs: it holds the conversation and outlives the runs."""
+        """HOME of the session's programs. It holds the conversation and is kept between runs."""
         return self.dir.parent / f"{self.session}_home"
 
     @property
     def inputs(self) -> Path:
-        """The folder of what the program only reads: prompt, settings."""
+        """The folder of files that the program only reads: prompt, settings."""
         return self.dir / "inputs"
 
     @property
     def outputs(self) -> Path:
-        """The folder of what the program and its hooks write for the bot; not to be trusted."""
+        """The folder of untrusted files that the program and its hooks write for the bot."""
         return self.dir / "spool"
 
     @property
@@ -98,9 +99,9 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> Path:
-        """The file in which the agent writes title and text of the session's pull request.
+        """The file to which the agent writes the title and text of the session's pull request.
 
-        It is in a folder of its own, the only one in the home that agents' own sandboxes open.
+        Its folder is the only one in the home that agents' own sandboxes let them write to.
         """
         return self.home / "for-people" / "pull_request.md"
 
@@ -136,9 +137,9 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def began(self) -> datetime:
-        """When the run was prepared: earlier records in the home belong to earlier runs.
+        """When the run was prepared. Earlier records in the home belong to earlier runs.
 
-        The earliest possible time if it was not prepared.
+        If the run was not prepared, the earliest possible time.
         """
         try:
             return from_seconds(self.conversation.stat().st_mtime)
@@ -154,8 +155,8 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     def git_folders(self) -> tuple[Path, ...]:
         """The folders a commit writes to: a worktree's own git folder and its repository's.
 
-        They are not read from `.git`, which the agent can write. If the session has no repository
-        of its own, as in tests of an agent, the only one is `.git` in the workspace.
+        They are not read from `.git`, because the agent can write to it. If the session has no
+        repository of its own, as in tests of an agent, the only folder is `.git` in the workspace.
 
         https://git-scm.com/docs/gitrepository-layout
         """

@@ -1,10 +1,10 @@
 """Any command as an agent: the prompt in a file, its state in lines that it prints.
 
-`docs/agents.md` lists the placeholders of its command line, its variables and those lines. A line
-of output that begins with `mergewright: ` holds until the next one, while the command runs; `usage`
-lines are independent of the others. A command that prints none of them counts as active while it
-prints, and as ready after some silence. Other output changes nothing: in particular, it does not
-end a question.
+`docs/agents.md` lists the placeholders of its command line, its variables and those lines. The
+state in a line that begins with `mergewright: ` holds until the next such line or the command's
+end; `usage` lines do not change the state. A command without such lines counts as active while it
+prints, and as ready after some silence. Other output does not change a reported state: in
+particular, it does not end a question.
 """
 
 import re
@@ -55,7 +55,7 @@ class ShellReader(Reader):
         self._active_since: datetime | None = None  #: Since when it prints without a pause.
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return the reported activity; if none was reported, whether the command still prints."""
+        """Return the reported activity, or else derive it from the time of the last output."""
         if agent.activity is not Activity.NONE or self._touched is None:
             return agent
         if now - self._touched < _SILENCE:
@@ -64,7 +64,7 @@ class ShellReader(Reader):
         return in_state(agent, Activity.READY, self._touched, evidence)
 
     def _received_in(self) -> Sequence[Path]:
-        """Return the output file: it has the `received` lines, and the terminal's echo."""
+        """Return the output file, which has the `received` lines and the terminal's echo."""
         return (self._files.output,)
 
     def _update(self) -> None:
@@ -124,7 +124,7 @@ def _usage(text: str) -> Usage | None:
 
 
 def _limit(text: str) -> tuple[datetime | None, str]:
-    """Split the text of a `limited` line into time and reason; without a time, all is reason."""
+    """Split the text of a `limited` line into time and reason; the time may be missing."""
     word, _, why = text.partition(" ")
     until = from_text(word)
     return (until, why) if until else (None, text)

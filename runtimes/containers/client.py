@@ -1,21 +1,23 @@
 """Runs a program in a container, at this terminal: `python -E -s -S client.py FOLDER ARGV...`.
 
-A program of its own, with the standard library and `engine.py` beside it, between a run's
-supervisor and the container. It makes the container that FOLDER/container.json describes
-(`runtimes.isolation.containers`) and starts it. Its first process (`first.py`) connects to the
-socket in FOLDER/link, twice:
+A separate program, between a run's supervisor and the container, that uses only the standard
+library and `engine.py` beside it. It makes the container that FOLDER/container.json describes
+(`runtimes.isolation.containers`) and starts it. The container's first process (`first.py`) connects
+to the socket in FOLDER/link, twice:
 
 * One connection carries what the terminal shows and what is typed. It does not go through the
   engine, so that the program survives the engine's restart.
 * The other carries the program's command and environment, which the engine must not keep because
   they hold secrets; sizes of the terminal and signals; and at the end, the report for
-  `supervise.REPORT`. When it closes, because this program was killed, all in the container ends.
+  `supervise.REPORT`. When this connection closes, because this program was killed, all processes in
+  the container end.
 
-SIGTERM is passed on to everything in the container. This program removes the container at its end;
-if the engine does not answer, `Containers.remove_orphans` does it later.
+SIGTERM is passed on to all processes in the container. This program removes the container at its
+end; if the engine does not answer, `Containers.remove_orphans` does it later.
 
-An engine that is killed and started again while it makes the container is waited for, for as many
-seconds as container.json allows: the program has not begun, so another container is as good.
+If the engine is restarted while it makes the container, this program waits for it, for as many
+seconds as container.json allows, and may make another container, because the agent's program has
+not begun.
 
 A short command (`Isolation.command`) has no terminal: the program gets the descriptors 0 to 2 of
 this process, which ends with its parent and has the program's exit code.
@@ -42,8 +44,8 @@ _PORT = 8  #: The descriptor of the socket that leads to the program's port, if 
 _START_SECONDS = 60.0
 _CLIENT = "mergewright.client"  #: The label with a random text of the program that made it.
 _AGAIN_SECONDS = 0.5  #: The pause before an engine that does not answer is asked again.
-#: Errors of an engine that may be over soon: it does not answer, still removes a container of this
-#: name, or has lost its containerd (Docker 20.10 then answers with status 500).
+#: Temporary errors of an engine: it does not answer, still removes a container of this name, or has
+#: lost its containerd (Docker 20.10 then answers with status 500).
 _NO_ANSWER, _CONFLICT, _INTERNAL = 0, 409, 500
 _REMOVAL_SECONDS = 60.0
 _CHUNK = 65536
@@ -57,8 +59,9 @@ class _Failed(Exception):
 def main(folder: str, argv: list[str]) -> int:
     """Run a program to its end in the container that `folder` describes; return an exit code.
 
-    Without a terminal, that is the program's code; with one, 0: the code is in the report at
-    `supervise.REPORT`. 125: it was not started. 137: the container was killed.
+    Without a terminal, the exit code is the program's. With a terminal it is 0, because the
+    program's code is in the report at `supervise.REPORT`. It is 125 if the program was not started,
+    and 137 if the container was killed.
     """
     from engine import Engine, EngineError  # type: ignore[import-not-found]  # Beside this.
 
@@ -90,7 +93,7 @@ def main(folder: str, argv: list[str]) -> int:
 def _started(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.socket]:
     """Make and start the container; return both connections to its first process.
 
-    Tries again while the engine does not answer, for `spec["patience"]` seconds. A container made
+    While the engine does not answer, tries again for `spec["patience"]` seconds. A container made
     although the engine's answer was lost is found by its label. Raises `EngineError` and `_Failed`.
     """
     from engine import EngineError
@@ -137,7 +140,7 @@ def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
 def _listening(folder: str) -> socket.socket:
     """Make the socket to which the container's first process connects, twice.
 
-    A new one for each container, so that nothing of an earlier one is accepted.
+    Each container gets a new socket, so that no connection from an earlier container is accepted.
     """
     os.chdir(folder)  # The path of a socket is limited to 107 bytes: unix(7).
     try:
@@ -156,7 +159,7 @@ def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.sock
     """Wait for the container's first process to connect.
 
     Raises `EngineError` if the container has ended, and `_Failed` after 60 seconds. The container
-    starts also while its engine does not answer.
+    may start although its engine does not answer.
     """
     from engine import EngineError
 
@@ -176,7 +179,7 @@ def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.sock
 
 
 def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
-    """Have the program run at this terminal; return the report of its end, empty if none."""
+    """Have the program run at this terminal; return the report of its end, which may be empty."""
     at_terminal = os.isatty(0)
     saved = termios.tcgetattr(0) if at_terminal else []
     _begin(control, {**program, "size": _size()}, [_PORT] if program["port"] else [])
@@ -216,7 +219,7 @@ def _begin(control: socket.socket, message: dict[str, object], descriptors: list
 
 
 def _reported(control: socket.socket) -> bytes:
-    """Wait for the program's end; return the report of it, empty if there is none."""
+    """Wait for the program's end; return its report, which is empty if none arrives."""
     reported = b""
     while said := _receive(control):
         reported += said
@@ -261,7 +264,7 @@ def _tell(control: socket.socket, message: dict[str, object]) -> None:
 
 
 def _size() -> list[int]:
-    """Return the terminal's rows and columns; 24 and 80 if there is no terminal."""
+    """Return the terminal's rows and columns, or 24 and 80 without a terminal."""
     try:
         return list(termios.tcgetwinsize(0))
     except termios.error:
@@ -269,7 +272,7 @@ def _size() -> list[int]:
 
 
 def _remove_ended(engine: "Engine", name: str) -> None:
-    """Remove the container, and wait until nothing of it is left, if its engine answers.
+    """Remove the container and wait until it is gone, if its engine answers.
 
     Waits at most a minute. Docker 20.10 does not answer a request that arrives while it removes the
     container (measured: 1 of 300), so each request has a short time-out.

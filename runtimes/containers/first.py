@@ -1,10 +1,10 @@
 """First process of a container: `python -E -s -S first.py`, beside `inner.py` and `link/`.
 
-A program of its own, with the standard library alone. From the socket of `client.py` in `link` it
-takes the program's command and environment. It makes the terminal that the program uses, or takes
-the client's descriptors for a program without one. It becomes an ordinary user, loads the seccomp
-filter in `link`, and is then the sandbox's first process (`runtimes.isolation.inner`). All in the
-container ends with it, and it ends with the client.
+A separate program that uses the standard library alone. From the socket of `client.py` in `link` it
+takes the agent's command and environment. It makes a terminal for that command, or takes the
+client's descriptors if the command has no terminal. It becomes an ordinary user, loads the seccomp
+filter in `link`, and then acts as the sandbox's first process (`runtimes.isolation.inner`). When
+the client ends, it ends too, and with it all processes in the container.
 
 If the bot is root, its files are root's, so the container has user 0. The program then has user
 1000 in a user namespace of its own, in which root's files belong to user 1000: user_namespaces(7).

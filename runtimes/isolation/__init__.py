@@ -20,7 +20,7 @@ ISOLATIONS: Mapping[str, Isolation] = {
 def strongest() -> str:
     """Return the name of the strongest isolation that works on this machine; `none` always does.
 
-    For demonstrations and tests: agents of an installation are not started without a sandbox
-    unless a person has chosen that (`bot.system.isolation`).
+    Only demonstrations and tests use this function. An installation starts agents without a sandbox
+    only if a person has chosen that (`bot.system.isolation`).
     """
     return next(name for name, isolation in ISOLATIONS.items() if not isolation.unavailable())

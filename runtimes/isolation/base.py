@@ -16,10 +16,10 @@ PROXY_SOCKET = "proxy.sock"
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The most that all processes of one run may use together; 0: no limit.
+    """The most that all processes of one run may use together; 0 means no limit.
 
-    Without control groups, bubblewrap limits the memory of each process alone, and no processor
-    time.
+    Without control groups, bubblewrap limits memory for each process separately, and does not limit
+    processor time.
     """
 
     memory_mb: int = 0  #: In units of 1024 * 1024 bytes.
@@ -45,21 +45,21 @@ OF_THIS_MACHINE = Container()
 class Sandbox(Struct, frozen=True, kw_only=True):
     """What a run's program may use, besides the system's programs and a temporary folder.
 
-    The bot chooses every path itself. None may come from a file that an agent can write.
+    The bot chooses every path itself. No path may come from a file that an agent can write.
     """
 
     writable: tuple[Path, ...]  #: Files and folders, which must exist.
     readable: tuple[Path, ...] = ()  #: Files and folders.
-    #: The folder in which the proxy's socket is or will be made. None: no network.
+    #: The folder in which the proxy's socket is or will be made. If None, there is no network.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
-    #: The port of 127.0.0.1 in the sandbox that the bot reaches by `PORT_SOCKET`; 0: none.
+    #: The port of 127.0.0.1 in the sandbox that the bot reaches by `PORT_SOCKET`, or 0.
     port: int = 0
     container: Container = OF_THIS_MACHINE
 
 
 class IsolationSpec(Struct, frozen=True, kw_only=True):
-    """The part of a run's isolation that the configuration decides; its host adds the paths."""
+    """The part of a run's isolation that the configuration decides. The host adds the paths."""
 
     kind: str  #: A name in `runtimes.isolation.ISOLATIONS`.
     readable: tuple[Path, ...] = ()  #: This and the next three are as in `Sandbox`.
@@ -77,18 +77,21 @@ class Isolation(Protocol):
     """Wraps programs in a sandbox. Runtimes start the result like any other program."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Return why this isolation does not work on this machine, and a remedy; empty: it works.
+        """Return why this isolation does not work on this machine, and a remedy; or "".
 
-        It runs a program in a sandbox to find out. Containers are made from `container`.
+        Runs a program in a sandbox to find out. Containers are made from `container`.
         """
         ...
 
     def answers(self) -> bool:
-        """Whether the engine of containers answers within a second; True without an engine."""
+        """Whether the engine of containers answers within a second.
+
+        True for isolations without an engine.
+        """
         ...
 
     def unlimited(self, limits: Limits) -> str:
-        """Return which limits cannot be set for a whole run, as in `memory, cpu`; empty: none."""
+        """Return the limits that cannot be set for a whole run, such as `memory, cpu`."""
         ...
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
@@ -106,15 +109,15 @@ class Isolation(Protocol):
 
         The program uses this machine's programs, has no terminal and no network, sees no other
         processes, and gets the caller's environment; `proxy`, `port`, `container` and the limit
-        `cpus` do not apply. It ends with the thread that starts it. Raises `RuntimeFailure` as
-        `wrap` does.
+        `cpus` do not apply. The program is killed when the thread that started it ends. Raises
+        `RuntimeFailure` as `wrap` does.
         """
         ...
 
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove what ended runs have left besides processes and files, such as containers.
 
-        `sessions` is the folder of all runs. Returns whether such things were found, also those of
+        `sessions` is the folder of all runs. Returns whether any were found, including those of
         runs that have not ended. Raises `RuntimeFailure` if they cannot be listed or removed.
         """
         ...

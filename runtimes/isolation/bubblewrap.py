@@ -1,9 +1,9 @@
 """Isolation by bubblewrap: namespaces, a seccomp filter and control groups, without a daemon.
 
 The program runs as user 1000 of a user namespace of its own, without capabilities. On disk its
-files belong to the bot's user. If that user is root, the program passes those checks of the kernel
-that compare the user ID with root's and need no capability; files with such a check are read-only
-or hidden here (`_PROC_READ_ONLY`).
+files belong to the bot's user. If that user is root, the program passes checks of the kernel that
+compare only the user ID and need no capability; files with such a check are read-only or hidden
+here (`_PROC_READ_ONLY`).
 
 The program keeps the terminal of its pane, and with it job control and the window's size. The
 seccomp filter refuses the system calls that type into a terminal, so that the program needs no
@@ -53,8 +53,8 @@ _FIRST_FILE = 10  #: That of the first of `_files`; the next one has the next nu
 _USER = 1000
 _ETC = tuple(Path("/etc", name) for name in ETC)
 _TRY_SECONDS = 20
-#: The size of each temporary folder: the run's memory limit, of which their files are part, divided
-#: by this.
+#: The run's memory limit is divided by this to get the size of each temporary folder, whose files
+#: count towards that limit.
 _TMP_SHARE = 2
 _TMP_MB = 2048  #: The same size without a memory limit.
 _SHORT_TMP_BYTES = 16 * 1024 * 1024  #: That of a short program.
@@ -96,7 +96,7 @@ class Bubblewrap:
         return groups
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Try a program in a sandbox, until that has worked once; see `Isolation.unavailable`."""
+        """Try a program in a sandbox, unless one has worked; see `Isolation.unavailable`."""
         why = "" if self._worked else self._failure()
         self._worked = not why
         return why

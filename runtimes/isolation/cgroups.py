@@ -1,4 +1,4 @@
-"""Control groups that limit all processes of a run together, where the bot may make groups.
+"""Control groups, which limit all processes of a run together, if the bot may make groups.
 
 https://man7.org/linux/man-pages/man7/cgroups.7.html
 """
@@ -46,7 +46,8 @@ class ControlGroups:
     def groups(self, name: str, limits: Limits) -> dict[str, Mapping[str, str]]:
         """Return the control groups of a run with their limits, as in `Launch.groups`.
 
-        `name` must be unique on the machine. Empty: there are no limits, or none can be set.
+        `name` must be unique on the machine. The result is empty without limits, or if none can be
+        set.
         """
         found: dict[str, Mapping[str, str]] = {}
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
@@ -57,7 +58,7 @@ class ControlGroups:
         return found
 
     def remove_empty(self) -> None:
-        """Remove the groups of runs that have ended; one with processes is kept: rmdir fails."""
+        """Remove the groups of runs that have ended; rmdir keeps groups with processes."""
         for place in self._places.values():
             for group in place.glob(f"{_PREFIX}*"):
                 with suppress(OSError):
@@ -100,7 +101,7 @@ def _memberships(own: Path) -> Iterator[tuple[str, str]]:
 def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
     """Return the nearest group around this process in which this user may make limited groups.
 
-    Also return the controllers it can limit: none if there is no such group.
+    Also return the controllers that this group can limit; without such a group there are none.
     """
     place = root / path.lstrip("/")
     for folder in (place, *place.parents):
@@ -114,10 +115,11 @@ def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
 
 
 def _enabled(folder: Path) -> set[str]:
-    """Return the controllers that a group enables for the groups in it; enable them if necessary.
+    """Return the controllers that a group enables for its subgroups; enable them if necessary.
 
     systemd delegates a service's group with `Delegate=yes` and leaves it to the service to enable
-    them. The kernel refuses that for a group that has processes itself: hence `DelegateSubgroup=`.
+    them. The kernel refuses that for a group that has processes itself; `DelegateSubgroup=` moves
+    the service's processes into a subgroup.
     https://systemd.io/CGROUP_DELEGATION/
     """
     enabled = _words(folder / "cgroup.subtree_control")

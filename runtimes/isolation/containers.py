@@ -46,7 +46,8 @@ _USER = 1000
 _SESSIONS, _SESSION, _RUN = "mergewright.sessions", "mergewright.session", "mergewright.run"
 _TMP_SHARE = 2  #: As in `bubblewrap`.
 _TMP_MB = 2048
-#: For an engine at a start: Podman takes more than five on a busy machine (seen in the tests).
+#: The time-out of an engine's responses at a start. Podman takes more than five seconds on a busy
+#: machine (seen in the tests).
 _SECONDS = 20.0
 _LOOK_SECONDS = 5.0  #: In a look, which concerns all runs.
 _PATIENCE_SECONDS = 60  #: For an engine that is started again while it makes a run's container.
@@ -57,8 +58,8 @@ _REMOVED = (_NOT_FOUND, 409)  #: Or the engine is about to remove it.
 
 log = logging.getLogger(__name__)
 
-#: By engine: the variable with the address of its socket, the places of this user's and the
-#: system's, and what a person does if none answers.
+#: For each engine: the variable with the address of its socket, the paths of the socket of this
+#: user and of the system, and what a person has to do if none answers.
 _ENGINES = {
     "docker": (
         "DOCKER_HOST",
@@ -85,7 +86,7 @@ class Containers:
         self._user = f"{os.getuid()}:{os.getgid()}"
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Find the image, and try a program until one has run; see `Isolation.unavailable`."""
+        """Find the image, and try a program unless one has run; see `Isolation.unavailable`."""
         try:
             engine = self._engine()
             self._make_image(engine, container)  # Each time: people clean up images.
@@ -139,7 +140,7 @@ class Containers:
     ) -> tuple[str, ...]:
         """Write the files that `client.py` reads, and return its command line.
 
-        `patience`: how long it waits for an engine that does not answer, in seconds.
+        `patience` is how long the client waits for an engine that does not answer, in seconds.
         """
         own = launch.dir / "sandbox"
         link = own / "link"
@@ -169,8 +170,8 @@ class Containers:
     ) -> Iterator[tuple[Sequence[str], Sequence[int]]]:
         """Yield a command line for the program in a sandbox; see `Isolation.command`.
 
-        The program runs in bubblewrap where that works, which starts a hundred times faster
-        (measured), and otherwise in a container for this command alone.
+        The program runs in bubblewrap if that works, because it starts a hundred times faster
+        (measured), otherwise in a container for this command alone.
         """
         if not self._bubblewrap.unavailable():
             with self._bubblewrap.command(argv, cwd, sandbox) as wrapped:
@@ -190,7 +191,7 @@ class Containers:
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove containers of ended runs, and unstarted ones; see `Isolation.remove_orphans`.
 
-        A container is made once its run's supervisor runs. False: there is no engine.
+        A container is made only once its run's supervisor runs. Returns False without an engine.
         """
         engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():
@@ -211,7 +212,8 @@ class Containers:
     def _remove_unstarted(self, engine: Engine) -> None:
         """Remove containers that were made ten minutes ago or earlier and not started.
 
-        Their client was killed before it could start them. A started one ends with its client.
+        Their client was killed before it could start them. A started container ends with its
+        client.
         """
         made = {"label": [_SESSIONS], "status": ["created"]}
         found: Any = engine.call("GET", "/containers/json", all="1", filters=made)
@@ -228,7 +230,7 @@ class Containers:
                 raise
 
     def _is_rootless(self, engine: Engine) -> bool:
-        """Whether an engine runs as an ordinary user. It is asked once, which takes 30 ms."""
+        """Whether an engine runs as an ordinary user; cached, as a request takes 30 ms."""
         try:
             socket = Path(engine.path).stat()  # Another one after a restart.
             asked = engine.path, socket.st_ino, socket.st_ctime_ns
@@ -251,7 +253,9 @@ class Containers:
         return Engine(next(filter(os.path.exists, paths), paths[-1]), seconds)
 
     def _make_image(self, engine: Engine, container: Container) -> None:
-        """Make sure that the image exists; import it if it is that of this machine's programs.
+        """Make sure that the image exists.
+
+        The image of this machine's programs is imported if it is missing.
 
         Raises `EngineError`, also if an image that the operator has to make is missing.
         """
@@ -281,7 +285,7 @@ class Containers:
                 )
 
     def _failure(self, container: Container) -> str:
-        """Try a program in a container; return why it does not run, empty if it does."""
+        """Try a program in a container; return why it does not run, or an empty string."""
         with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
             place = Path(folder).resolve()
             run = place / f"try{os.getpid()}"
@@ -296,7 +300,7 @@ class Containers:
     def _container(
         self, launch: Launch, sandbox: Sandbox, own: Path, *, rootless: bool, is_run: bool
     ) -> dict[str, object]:
-        """Return the engine's description of the container to make; `own`: the folder of its files.
+        """Return the description of a container for the engine. `own` is the folder of its files.
 
         https://docs.docker.com/reference/api/engine/version/v1.41/
         """

@@ -2,14 +2,15 @@
 
     python -I -S inner.pyc PORT SOCKET LISTENER SERVED PROCESSES BYTES -- ARGV
 
-A program of its own, with the standard library alone. It starts ARGV as the terminal's foreground
-group, and forwards connections: those to 127.0.0.1:PORT to the UNIX socket SOCKET (PORT 0: none),
-and those to the socket at the descriptor LISTENER to 127.0.0.1:SERVED (LISTENER 0: none). It reaps
-orphans, and reports the program's end to the supervisor (`supervise.REPORT`). Then it ends the
-other processes: with SIGTERM, and after two seconds by exiting, because the kernel kills all
+A separate program that uses the standard library alone. It starts ARGV as the terminal's foreground
+group. It forwards connections to 127.0.0.1:PORT to the UNIX socket SOCKET, unless PORT is 0, and
+connections to the socket at the descriptor LISTENER to 127.0.0.1:SERVED, unless LISTENER is 0. It
+reaps orphans, and reports the program's end to the supervisor (`supervise.REPORT`). Then it ends
+the other processes: with SIGTERM, and after two seconds by exiting, because the kernel kills all
 processes of a PID namespace when the first one ends: pid_namespaces(7).
 
-PROCESSES limits the number of all processes, BYTES the memory of each one. 0: no limit.
+PROCESSES limits the number of all processes, BYTES limits the memory of each process. 0 means no
+limit.
 """
 
 # Importing socket, signal, json and contextlib takes longer than all else that a sandbox adds
@@ -107,7 +108,7 @@ def _listener(port: int) -> _socket.socket:
 
 
 def _forward(listener: _socket.socket, target: str | tuple[str, int]) -> None:
-    """Forward each connection to the target; close one that the target does not take."""
+    """Forward each connection to the target; close connections that the target refuses."""
     while True:
         try:
             client = _socket.socket(fileno=listener._accept()[0])  # type: ignore[attr-defined]
@@ -137,7 +138,7 @@ def _connect(client: _socket.socket, target: str | tuple[str, int]) -> None:
 
 
 def _pump(source: _socket.socket, target: _socket.socket, done: "_thread.LockType | None") -> None:
-    """Copy until the source ends, and pass its end on; then release `done`, if there is one."""
+    """Copy until the source ends, and shut the target down; then release `done`, if given."""
     try:
         while data := source.recv(_CHUNK):
             target.sendall(data)

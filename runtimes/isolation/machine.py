@@ -7,7 +7,7 @@ from pathlib import Path
 from runtimes.base import RuntimeFailure
 from runtimes.isolation.base import Sandbox
 
-#: Files and folders of /etc that sandboxes show: settings that programs read.
+#: Files and folders of /etc that are visible in sandboxes: settings that programs read.
 ETC = (
     *("alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies"),
     *("fonts", "inputrc", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf"),

@@ -1,7 +1,7 @@
 """The image for containers that use the programs of this machine: empty folders and links.
 
-So no registry is needed, and programs are those that an operator installs and updates anyway: the
-machine's folders of programs, such as /usr, are mounted read-only.
+The machine's folders of programs, such as /usr, are mounted read-only. So no registry is needed,
+and an operator installs and updates programs only once.
 """
 
 import hashlib

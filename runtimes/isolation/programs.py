@@ -1,7 +1,8 @@
 """Finds the interpreters and environments that a program needs outside the system's folders.
 
-Only links and files that an operator or installer wrote are followed. In place of a folder in the
-bot's data, or one that holds more than programs, such as a home directory, only a file is shown.
+Only links and files that an operator or installer wrote are followed. If a program's folder is in
+the bot's data or holds more than programs, as a home directory does, only the program's file is
+shown.
 """
 
 import os
@@ -19,9 +20,9 @@ _MOST = 100  #: The most links and interpreters followed for one program.
 def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> list[Path]:
     """Return folders and files that a command needs, without those below `SYSTEM`.
 
-    `command` is from the configuration; its program counts, and its arguments that are absolute
-    paths of files. `path` is the value of PATH. A file is returned without its folder if the folder
-    contains the home directory or a `hidden` folder, or is in a `hidden` one.
+    `command` is from the configuration. It needs its program, and the files whose absolute paths
+    are among its arguments. `path` is the value of PATH. A file is returned without its folder if
+    the folder contains the home directory or a `hidden` folder, or is in a `hidden` one.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
@@ -42,7 +43,7 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 def python_files(hidden: Iterable[Path]) -> list[Path]:
     """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`.
 
-    Returns the interpreter alone in the cases in which `program_files` omits a folder.
+    Returns only the interpreter in the cases in which `program_files` returns a file alone.
     """
     base = Path(sys.base_prefix)
     return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))

@@ -2,8 +2,8 @@
 
 System calls that development tools need are allowed. The filter does not replace the namespaces: it
 blocks features of the kernel that namespaces do not cover, and those that exploits often use. It is
-assembled here, because the bindings of libseccomp on PyPI (pyseccomp) have had no release since
-2021 and need a system library, and a filter is only a list of numbers.
+assembled here, because a filter is only a list of numbers, and the bindings of libseccomp on PyPI
+(pyseccomp) have had no release since 2021 and need a system library.
 https://docs.kernel.org/userspace-api/seccomp_filter.html
 """
 
@@ -28,8 +28,8 @@ MACHINES: Mapping[str, _Machine] = {
     "aarch64": _Machine(0xC00000B7, 1),
 }
 
-#: System calls refused with EPERM, with their numbers on x86_64 and on aarch64 (asm/unistd.h);
-#: None: the architecture has no such call.
+#: System calls refused with EPERM, with their numbers on x86_64 and on aarch64 (asm/unistd.h). None
+#: means that the architecture has no such call.
 DENIED: Mapping[str, tuple[int, int | None]] = {
     # Other processes' memory and descriptors.
     "ptrace": (101, 117),
@@ -81,7 +81,8 @@ DENIED: Mapping[str, tuple[int, int | None]] = {
     "ioperm": (173, None),
 }
 
-#: System calls refused with ENOSYS, so that programs use older ones, whose arguments a filter sees.
+#: System calls refused with ENOSYS, so that programs use older calls, whose arguments a filter can
+#: read.
 MISSING: Mapping[str, tuple[int, int]] = {
     "clone3": (435, 435),
     "io_uring_setup": (425, 425),
@@ -93,7 +94,7 @@ _CLONE, _UNSHARE, _IOCTL, _SOCKET = (56, 220), (272, 97), (16, 29), (41, 198)
 #: CLONE_NEW* of linux/sched.h: NS, CGROUP, UTS, IPC, USER, PID, NET.
 _NAMESPACES = 0x7E020000
 _NEW_TIME = 0x80  #: CLONE_NEWTIME, for unshare only: in clone it is part of the signal.
-#: Refused requests of ioctl_tty(2): they type into the terminal, reach the console, or change the
+#: Refused requests of ioctl_tty(2), which type into the terminal, reach the console, or change the
 #: line discipline.
 TERMINAL: Mapping[str, int] = {
     "TIOCSTI": 0x5412,
@@ -101,7 +102,8 @@ TERMINAL: Mapping[str, int] = {
     "TIOCCONS": 0x541D,
     "TIOCSETD": 0x5423,
 }
-#: Allowed; others, such as AF_VSOCK, leave the network namespace or lead to little used code.
+#: The allowed families of sockets. Others, such as AF_VSOCK, reach beyond the network namespace or
+#: into rarely used code of the kernel.
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 # https://docs.kernel.org/networking/filter.html; struct seccomp_data in linux/seccomp.h.
@@ -112,7 +114,7 @@ _X32 = 0x40000000  #: Calls of the x32 ABI of x86_64 have this bit.
 
 
 def program(machine: str = "") -> bytes:
-    """Return the filter, as BPF, for an architecture of `MACHINES`; empty: this machine's.
+    """Return the filter, as BPF, for an architecture of `MACHINES`, by default this machine's.
 
     Raises `ValueError` for any other architecture.
     """
@@ -164,7 +166,7 @@ def _unless_equal(value: int, action: int) -> list[bytes]:
 
 
 def _argument(place: int) -> int:
-    """Return the offset of an argument's lower half; in these calls the upper one has no effect."""
+    """Return the offset of an argument's lower half. These calls ignore the upper half."""
     return 16 + 8 * place
 
 

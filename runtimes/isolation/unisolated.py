@@ -12,7 +12,7 @@ class Unisolated:
     """Runs programs without a sandbox, where a person has chosen that or in a demonstration."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Return an empty string: this works on every machine."""
+        """Return an empty string: programs without isolation run on every machine."""
         return ""
 
     def answers(self) -> bool:
@@ -20,7 +20,7 @@ class Unisolated:
         return True
 
     def unlimited(self, limits: Limits) -> str:
-        """Return every limit that is not 0: none can be set without a sandbox."""
+        """Return every limit that is not 0, because no limit can be set without a sandbox."""
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
         return ", ".join(name for name, value in wanted.items() if value)
 

@@ -1,11 +1,11 @@
 """Makes and updates the repository that a clone has as its `origin`.
 
-It has GitHub's branches as they are in the mirror, and belongs to one session: its programs need no
-path of another repository, and see neither work nor objects of other sessions. They can only read
-it, and their own repository borrows its objects.
+It has GitHub's branches as they are in the mirror, and belongs to one session, so that the
+session's programs need no path of another repository, and see no work or objects of other sessions.
+The programs can only read it; their own repository borrows its objects.
 
-With a limit of depth it is shallow (gitglossary(7)). Its boundary does not move, so that the agent
-can fetch from it with the same boundary in its own repository.
+If the depth is limited, it is shallow (gitglossary(7)). Its boundary never moves, so that the
+agent's repository can have the same boundary and still fetch from it.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,11 @@ _HEADS = "+refs/heads/*:refs/heads/*"
 
 
 def update(origin: Path, mirror: Path, commits: Sequence[str], depth: int) -> None:
-    """Have `origin` contain the branches and `commits` of the mirror; make it if it is missing.
+    """Update `origin` to the branches and `commits` of the mirror; make it if it is missing.
 
-    A new one has the last `depth` commits of each; 0: all of them. It gets the whole history if the
-    merge base of the first of `commits` with another one would be missing. Raises `GitFailure`.
+    A new repository has the last `depth` commits of each, or all if `depth` is 0. It gets the whole
+    history if the merge base of the first of `commits` with any other would be missing. Raises
+    `GitFailure`.
     """
     made = origin.is_dir()
     at = origin if made else origin.with_name(f"{origin.name}.making")

@@ -1,8 +1,8 @@
-"""Puts files of the operator's into a workspace, such as `.env`, which git there ignores.
+"""Puts the operator's files, such as `.env`, into a workspace, where git ignores them.
 
-The bot's own git never sees them, whatever the agent does to the settings of its repository, so no
-work that is preserved contains one. A commit that an agent forces is not pushed, because their
-values are known secrets (`config.load`).
+The bot's own git ignores them too, whatever the agent changes in the settings of its repository, so
+preserved work never contains them. If an agent commits such a file nevertheless, the commit is not
+pushed, because the values in the file are known secrets (`config.load`).
 """
 
 import os
@@ -14,9 +14,9 @@ from runtimes.workspaces.worktree import Worktree
 
 
 def place_env_files(workspace: Worktree, files: Mapping[str, str]) -> None:
-    """Write these files, by their paths in the checkout, unless there is something in their place.
+    """Write these files, given by path in the checkout, unless the path exists already.
 
-    Nothing is followed or replaced that an agent put there. Raises `OSError`.
+    Links and files that an agent put there are neither followed nor replaced. Raises `OSError`.
     """
     if not files:
         return

@@ -1,10 +1,9 @@
 """Runs git with an environment of its own, a time-out, and errors with a remedy.
 
-Settings of the machine, the user or an agent do not reach these calls, except those of the
-repository that git runs in; so git runs only in repositories that no agent writes to, or in a
-sandbox (`runtimes.workspaces.session_git`).
-
-GitPython is not used: it passes the server's whole environment to git, secrets included.
+Git ignores the settings of the machine and of the user here, but it reads those of the repository
+that it runs in. So git runs only in repositories that no agent writes to, or in a sandbox
+(`runtimes.workspaces.session_git`). GitPython is not used, because it passes the server's whole
+environment, secrets included, to git.
 """
 
 import os
@@ -32,7 +31,7 @@ _CHUNK = 256 * 1024
 #: Puts a command line into a sandbox, as `Isolation.command` does.
 Wrapper = Callable[[Sequence[str]], AbstractContextManager[tuple[Sequence[str], Sequence[int]]]]
 
-#: The variables of the server's environment that git gets: those for the network.
+#: The variables of the server's environment that are passed to git: those for the network.
 _INHERITED = (
     *("PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"),
@@ -66,7 +65,7 @@ _SETTINGS = {
     "http.lowSpeedTime": "60",
     "advice.detachedHead": "false",
 }
-#: Errors of a network or server that does not answer: trying again helps.
+#: Errors of a network or server that does not answer, after which a retry may succeed.
 _OUTAGE = (
     r"Could not resolve host|Failed to connect|timed out|Connection (refused|reset)"
     r"|returned error: 5\d\d|early EOF|hung up unexpectedly|unexpected disconnect"
@@ -108,7 +107,7 @@ class GitFailure(Exception):
     def __post_init__(self) -> None:
         matching = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, self.words))
         self.remedy = self.remedy or next(matching, "run the command by hand there to see more")
-        #: Whether a limit of bytes was exceeded; a full disk does not count.
+        #: Whether a limit in bytes was exceeded. A full disk is no such limit.
         self.too_much = re.search(_TOO_LARGE, self.words) is not None
         #: Whether the network or the remote server failed.
         self.outage = re.search(_OUTAGE, self.words) is not None
@@ -148,13 +147,14 @@ def git(
 ) -> str:
     """Run one git command in a repository of the bot's own and return its output.
 
-    `settings` is configuration for this call, without secrets: it is passed in the environment, as
-    are the variables `env`. `login` is the password for a remote. `protocol` is the only transport
-    allowed; empty: none. `seconds` is the time-out. `stdin` is text, or a file. With `into` the
-    output goes to that file. `most` limits the output in bytes; 0: 64 MiB, or no limit with `into`.
-    `errors` is the handler for bytes that are not UTF-8, as in names of files: "surrogateescape"
-    keeps them. `memory` is the most git may use, in bytes; 0: no limit. `wrap` runs git in a
-    sandbox. Raises `GitFailure`, with `too_much` if the output exceeds its limit.
+    `settings` is configuration for this call, without secrets, because it is passed in the
+    environment, as are the variables `env`. `login` is the password for a remote. `protocol` is the
+    only transport allowed; if empty, no transport is. `seconds` is the time-out. `stdin` is text,
+    or a file. With `into` the output goes to that file. `most` limits the output in bytes; 0 means
+    64 MiB, or no limit with `into`. `errors` is the handler for bytes that are not UTF-8, as in
+    names of files: "surrogateescape" keeps them. `memory` is the most git may use, in bytes; 0
+    means no limit. `wrap` runs git in a sandbox. Raises `GitFailure`, with `too_much` if the output
+    exceeds its limit.
     """
     login = login or GitLogin("", "")
     command, place = args[0], str(repository)
@@ -212,7 +212,7 @@ def git(
 
 
 def ask(repository: Path, *args: str) -> str | None:
-    """Run a git command that exits with 1 for "no"; return its output, or None for "no"."""
+    """Run a git command that exits with 1 for "no". Return its output, or None if it says "no"."""
     try:
         return git(repository, *args)
     except GitFailure as failure:
@@ -240,7 +240,7 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
     `magic` are extra magic words such as `exclude`.
 
     A name without a slash matches in every folder; case is ignored. `*` and `**` are as in git.
-    `folder/**` matches the folder's own name too, because a link may replace it.
+    `folder/**` matches the folder's own name too, because a link may replace the folder.
     """
     signs = ",".join((*magic, "glob", "icase"))
     found = []
@@ -271,7 +271,7 @@ class _TooMuch(Exception):
 
 
 def _source(stdin: str | Path, errors: str) -> IO[bytes]:
-    """Open a command's input as a file: with a pipe, the bot and the command could block."""
+    """Open a command's input as a file, because a pipe could block the bot and the command."""
     if isinstance(stdin, Path):
         return stdin.open("rb")
     file = os.fdopen(os.memfd_create("stdin"), "w+b")
@@ -289,10 +289,10 @@ def _text(output: bytes, errors: str) -> str:
 def _finished(
     process: subprocess.Popen[bytes], target: IO[bytes], most: int, seconds: float
 ) -> tuple[int, str]:
-    """Copy a process's output until it ends; returns its code and the beginning of its errors.
+    """Copy a process's output until its end; return its exit code and its first errors.
 
-    Its whole process group is killed after `seconds`, or once it has printed more than `most` bytes
-    (0: no limit).
+    Its whole process group is killed after `seconds`, or once it has printed more than `most`
+    bytes; 0 means no limit.
     """
     with process:
         try:

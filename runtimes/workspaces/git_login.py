@@ -1,8 +1,8 @@
 """Gives git the password of a remote through a socket of its own.
 
-A process's arguments can be read by every user, its environment and private files by every process
-of the same user. Data on a socket cannot be read through `/proc`. As git's credential helper this
-file is a script of its own, which needs the standard library alone: `git_login.py DESCRIPTOR get`.
+Every user can read a process's arguments, and every process of the same user its environment and
+private files. Data on a socket cannot be read through `/proc`. Git runs this file as its credential
+helper, a script that needs only the standard library: `git_login.py DESCRIPTOR get`.
 https://git-scm.com/docs/gitcredentials#_custom_helpers
 """
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-#: The user name: GitHub accepts any with a token.
+#: The user name. With a token, GitHub accepts any user name.
 _USER = "x-access-token"
 
 
@@ -31,7 +31,7 @@ def offered(login: GitLogin) -> Iterator[tuple[Mapping[str, str], tuple[int, ...
     """Yield the settings with which git asks for the password, and descriptors it must inherit.
 
     Git gets the password once, and only for the server of the URL. Without a password, or if the
-    URL is not one of HTTP, both are empty.
+    URL is not an HTTP URL, both are empty.
     """
     server = urlsplit(login.url)
     if not login.password or server.scheme not in ("http", "https"):

@@ -1,7 +1,7 @@
 """Finds reasons to have a person review commits before they are pushed.
 
-Except for `removed_commits`, every function examines the commits that a push publishes: those that
-no branch of GitHub has.
+Every function except `removed_commits` examines the commits that a push publishes, which are those
+on no branch of GitHub.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,9 +57,9 @@ def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
 def foreign_commits(
     mirror: Mirror, head: str, is_ours: Callable[[str], bool], committer: str = ""
 ) -> list[ForeignCommit]:
-    """Return the commits with an email of author or committer that `is_ours` rejects.
+    """Return the commits whose author or committer has an email that `is_ours` rejects.
 
-    `committer`: an email that is also accepted as that of a committer, but not of an author.
+    `committer` is an email that is accepted for a committer, but not for an author.
     """
     return list(_foreign(mirror, is_ours, committer, head, "--not", "--branches"))
 
@@ -72,11 +72,10 @@ def removed_commits(
     is_ours: Callable[[str], bool],
     committer: str = "",
 ) -> list[ForeignCommit]:
-    """Return others' commits that a push removes from the branch: in `there`, but not in `head`.
+    """Return others' commits in `there` but not in `head`, which a push would remove.
 
-    `there` is the commit of GitHub's branch. Merges and commits of `base` are ignored, as are those
-    with emails that `is_ours` accepts (or `committer`, as in `foreign_commits`): an agent may
-    rebase its own commits.
+    `there` is the commit of GitHub's branch. Merges, commits of `base` and the agent's own commits,
+    which it may rebase, are ignored; `is_ours` and `committer` are as in `foreign_commits`.
     """
     return list(_foreign(mirror, is_ours, committer, there, "--no-merges", "--not", head, base))
 
@@ -125,5 +124,5 @@ def _foreign(
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of git's output. Names may have what `str.splitlines` takes for an end."""
+    """Return the lines of git's output. `str.splitlines` would split within some names."""
     return text.removesuffix("\n").split("\n") if text else []

@@ -1,8 +1,8 @@
-"""Files of Git LFS: the bot fetches them for workspaces, and uploads those of commits it pushes.
+"""Git LFS: the bot fetches its files for workspaces, and uploads the files of pushed commits.
 
-The repository has small files in their place, its pointers. The bot keeps the content in the
-mirror's folder `lfs/objects`, where git-lfs in a session finds it beside the objects of git,
-without a network or a password. The bot itself runs git-lfs in sandboxes only.
+In their place the repository has small files, the pointers. The bot keeps the content in the
+mirror's folder `lfs/objects`. There, git-lfs in a session finds it beside the objects of git,
+without a network or a password. The bot itself runs git-lfs only in sandboxes.
 https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer
 """
 
@@ -48,11 +48,11 @@ def uses_lfs(mirror: Mirror, commit: str) -> bool:
 def fetch(
     mirror: Mirror, workspace: Worktree, most_mb: int, *commits: str, write: bool = True
 ) -> list[LfsObject]:
-    """Put the LFS files of the workspace's branch and of `commits` where its git-lfs looks.
+    """Put the LFS files of a workspace's branch and of `commits` where the session's git-lfs looks.
 
-    `write`: those that the checkout has as pointers are written, for which the agent must be at
-    rest. Returns those that the server does not have. Raises `GitFailure`, and `TooManyLfsFiles` if
-    they have more than `most_mb` megabytes.
+    With `write`, pointers in the checkout are replaced by their files; the agent must be at rest.
+    Returns the files that the server does not have. Raises `GitFailure`, and `TooManyLfsFiles` for
+    more than `most_mb` megabytes.
     """
     head = workspace.head()
     if head is None or not mirror.contains(head):
@@ -100,8 +100,8 @@ def holds(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> bool:
 def collect(mirror: Mirror, workspace: Worktree, commit: str, most_mb: int) -> None:
     """Copy the LFS files of a session's new commits from its workspace into the mirror.
 
-    They are hostile input: a copy is kept only if it has the size and the checksum that the commit
-    names. More than `most_mb` megabytes are not copied. Raises `GitFailure`.
+    The files are hostile input: a copy is kept only if it has the size and the checksum that the
+    commit names. At most `most_mb` megabytes are copied. Raises `GitFailure`.
     """
     left = most_mb * _MEGABYTE
     for one in _unpublished(mirror, commit):
@@ -130,7 +130,7 @@ def upload(mirror: Mirror, commit: str) -> list[LfsObject]:
 
 
 def _unpublished(mirror: Mirror, commit: str) -> list[LfsObject]:
-    """Return the LFS files in commits that no branch of GitHub has; none without LFS."""
+    """Return the LFS files in commits that are on no branch of GitHub."""
     if not uses_lfs(mirror, commit):
         return []
     objects = git(mirror.path, "rev-list", "--objects", commit, "--not", "--branches")

@@ -15,10 +15,10 @@ POINTER_BYTES = range(100, 1024)
 def write_files(
     git: SessionGit, names: Collection[str], status: Callable[[], Sequence[str]]
 ) -> None:
-    """Write the files of LFS among `names`, where the checkout has their pointers.
+    """Write those LFS files among `names` that the checkout has as pointers.
 
-    `status` brings the bot's index to the branch's commit, and returns the changes of files, which
-    stay as they are. Call it while the agent is at rest. Raises `GitFailure` and `OSError`.
+    `status` updates the bot's index to the branch's commit, and returns the changed files, which
+    are kept. Call it while the agent is at rest. Raises `GitFailure` and `OSError`.
     """
     pointers = [name for name in names if _size(git.checkout / name) in POINTER_BYTES]
     if not pointers:

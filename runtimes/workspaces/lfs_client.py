@@ -1,8 +1,8 @@
-"""Moves objects of Git LFS between a folder of the bot's and the server of a repository.
+"""Moves Git LFS objects between a folder of the bot and the server of a repository.
 
-The address is always that of the repository itself: `.lfsconfig`, which an agent may have written,
-is not read, so it can neither redirect the bot nor get its password. Where the server refers to
-another host for an object, that host gets only the headers that the server names for it.
+The address is always that of the repository itself. An agent may have written `.lfsconfig`, so this
+file is not read: it could redirect the bot and its password. If the server refers to another host
+for an object, that host gets only the headers that the server names for it.
 https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
 """
 
@@ -39,7 +39,7 @@ class LfsClient:
     """The LFS server of one repository."""
 
     def __init__(self, url: str, password: str) -> None:
-        """`url` and `password` are git's for the repository; empty: no password."""
+        """`url` and `password` are those of git for the repository. The password may be empty."""
         if urlsplit(url).scheme not in ("http", "https"):
             words = "only servers with HTTPS have LFS files"
             raise GitFailure("lfs", redact(url), words, "use a URL of HTTPS for git")
@@ -64,7 +64,7 @@ class LfsClient:
         return missing
 
     def upload(self, objects: Sequence[LfsObject], store: Path) -> list[LfsObject]:
-        """Upload the objects that the server lacks; return those that are not in `store` either.
+        """Upload the objects that the server lacks; return those that `store` lacks as well.
 
         Raises `GitFailure`.
         """

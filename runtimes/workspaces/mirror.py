@@ -36,7 +36,7 @@ _IN_PROGRESS = r"cannot lock ref|failed to update ref|already exists|incorrect o
 
 
 class PushRefused(Exception):
-    """The remote refused the push: by its rules, or because the branch is at another commit."""
+    """The remote refused the push by a rule, or because the branch is at another commit."""
 
     def __init__(self, branch: str, summary: str, words: str, *, moved: bool) -> None:
         """Take the reason from `summary`, git's line for the branch, and `words`, its errors."""
@@ -90,9 +90,9 @@ class Mirror:
         self._template = "", ""  #: The commit whose template was read last, and its text.
 
     def refresh(self) -> None:
-        """Fetch all branches and drop those that are gone; make the mirror if there is none.
+        """Fetch all branches and drop deleted ones; make the mirror if it does not exist.
 
-        Callers that wait for each other share a fetch: one that began after their call is enough.
+        Callers that wait for each other share a fetch, as long as it began after their calls.
         """
         begun = self._begun
         with self._lock:
@@ -119,7 +119,7 @@ class Mirror:
             self._fetch_branches(self.path)
 
     def head_of(self, branch: str) -> str | None:
-        """Return the commit of GitHub's branch, as last fetched or pushed; None: no such branch."""
+        """Return the commit of GitHub's branch, as last fetched or pushed; None without one."""
         return commit_at(self.path, f"refs/heads/{check_branch(branch)}")
 
     def contains(self, sha: str) -> bool:
@@ -132,7 +132,7 @@ class Mirror:
         return ask(self.path, "merge-base", "--is-ancestor", _sha(older), _sha(newer)) is not None
 
     def merge_base(self, base: str, sha: str) -> str:
-        """Return the best common ancestor of two commits; `base` if there is none."""
+        """Return the best common ancestor of two commits, or `base` if they have none."""
         return (
             base
             if base == sha
@@ -165,8 +165,8 @@ class Mirror:
     def commits(self, sha: str, base: str = "") -> tuple[Commit, ...]:
         """Return all commits of `sha` that are not in `base`, oldest first.
 
-        `base` is a commit; empty: return those that are on no branch of GitHub. Raises `GitFailure`
-        for more than 64 MiB of messages.
+        `base` is a commit. If it is empty, return the commits that are on no branch of GitHub.
+        Raises `GitFailure` for more than 64 MiB of messages.
         """
         shown = ("-z", "--reverse", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
@@ -186,8 +186,8 @@ class Mirror:
     def preserve(self, workspace: Worktree, run: int) -> str | None:
         """Preserve what removing the workspace would lose; return the commit that holds it.
 
-        It preserves commits on local branches, stashes and HEAD that were not published, and files
-        that are changed, or untracked and not ignored. None: nothing would be lost. Work of the
+        Preserves unpublished commits on local branches, stashes and HEAD, and files that are
+        changed, or untracked and not ignored. Returns None if nothing would be lost. Work of the
         same run that was preserved before is kept.
         """
         workspace.repair()
@@ -203,7 +203,7 @@ class Mirror:
         return kept
 
     def preserved(self, session: str = "") -> list[Preserved]:
-        """Return the preserved work of a session (empty: of all), ordered by session and run."""
+        """Return the preserved work of a session, or of all, ordered by session and run."""
         folder = f"{_OURS}/preserved/"
         fields = "--format=%(refname) %(objectname) %(committerdate:unix)"
         lines = git(self.path, "for-each-ref", fields, f"{folder}{session}").splitlines()
@@ -228,8 +228,9 @@ class Mirror:
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
         """Return a session's newest commit, and the commit with uncommitted files on top of it.
 
-        GitHub's branch counts; commits imported by `take` or `preserve` count if they build on it.
-        The second commit is None if there are no such files. Returns None if no commit is known.
+        The newest commit is that of GitHub's branch, or one imported by `take` or `preserve` that
+        builds on it. The second commit is None if there are no uncommitted files. Returns None if
+        no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -241,11 +242,11 @@ class Mirror:
         return None if start is None else (start, preserved if start == below else None)
 
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
-        """Merge `theirs`, GitHub's commit of a session's branch, with `ours`, the session's.
+        """Merge the commit `theirs` of a session's branch on GitHub with the session's `ours`.
 
         Returns the merged commit: `ours` if it only adds to `theirs`; `theirs` if GitHub has all of
-        the session's commits, or had them before others removed some. None: they conflict, or
-        `theirs` lacks a commit that the bot pushed.
+        the session's commits, or had them before others removed some. Returns None if they
+        conflict, or if `theirs` lacks a commit that the bot pushed.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
@@ -274,7 +275,7 @@ class Mirror:
         return False
 
     def _merge(self, branch: str, ours: str, theirs: str) -> str | None:
-        """Merge two commits; None: they conflict, or `theirs` lacks what the bot pushed."""
+        """Merge two commits; None if they conflict or `theirs` lacks a commit the bot pushed."""
         if (pushed := self.pushed(branch)) and not self.is_ancestor(pushed, theirs):
             return None
         if (tree := self._merged_tree(ours, theirs)) is None:
@@ -283,11 +284,11 @@ class Mirror:
         return git(self.path, "commit-tree", tree, "-p", ours, "-p", theirs, "-m", message).strip()
 
     def pushed(self, branch: str) -> str | None:
-        """Return the commit that the bot last pushed to a branch; None: no push is recorded."""
+        """Return the commit that the bot last pushed to a branch, or None."""
         return commit_at(self.path, f"{_OURS}/pushed/{check_branch(branch)}")
 
     def allowed(self, branch: str) -> str | None:
-        """Return the commit that `allow` has recorded for a branch; None: there is none."""
+        """Return the commit that `allow` has recorded for a branch, or None."""
         return commit_at(self.path, f"{_OURS}/allowed/{check_branch(branch)}")
 
     def allow(self, branch: str, sha: str) -> None:
@@ -300,19 +301,19 @@ class Mirror:
         return pushed is not None and pushed != theirs and self.is_ancestor(theirs, pushed)
 
     def _merged_tree(self, ours: str, theirs: str) -> str | None:
-        """Return the tree with the changes of both commits; None: they conflict."""
+        """Return the tree with the changes of both commits, or None if they conflict."""
         tree = ask(self.path, "merge-tree", "--write-tree", _sha(ours), _sha(theirs))
         return None if tree is None else tree.strip()
 
     def push(self, sha: str, branch: str, expected: str) -> None:
-        """Move GitHub's branch from `expected` (empty: no such branch) to `sha`, atomically.
+        """Move GitHub's branch from `expected` to `sha`, atomically; create it if that is empty.
 
         Idempotent: does nothing if the branch is at `sha` already. After a failed push the remote
         is read, because an earlier push may have taken effect though its response was lost.
 
         Raises:
-            PushRefused: a rule refuses it, or the branch is at another commit than `expected`.
-            GitFailure: whether it took effect is unknown, or another push is in progress.
+            PushRefused: a rule refuses the push, or the branch is not at `expected`.
+            GitFailure: it is unknown whether the push took effect, or another push is in progress.
         """
         ref = f"refs/heads/{check_branch(branch)}"
         lease = f"--force-with-lease={ref}:{expected and _sha(expected)}"
@@ -352,7 +353,7 @@ class Mirror:
         self._remote(repository, self, "fetch", *options, self.url, *everything)
 
     def _import(self, workspace: Worktree, sha: str, ref: str) -> None:
-        """Take a commit over from a workspace; every new object is checked as `fetch` would."""
+        """Import a commit from a workspace, with the checks that `fetch` makes of each object."""
         if not self.contains(sha):
             with tempfile.NamedTemporaryFile(dir=self.path / "objects", prefix="tmp_") as file:
                 pack = Path(file.name)
@@ -378,7 +379,7 @@ class Mirror:
         return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
 
     def _drop_old_locks(self) -> bool:
-        """Remove locks older than git's longest time-out, left by a crash; return if any were."""
+        """Remove a crash's locks, older than git's longest time-out; return whether any were."""
         old = time.time() - NETWORK_SECONDS
         locks = [lock for lock in self.path.rglob("*.lock") if lock.stat().st_mtime < old]
         for lock in locks:

@@ -15,7 +15,7 @@ _REBASES = ("rebase-merge", "rebase-apply")
 def find(run: SessionGit, branch: str, tip: str, base: str) -> OffBranch | None:
     """Return the commits of a session that are not on `branch`; see `Worktree.off_branch`.
 
-    `tip` is the commit of that branch, `base` the one the work begins at.
+    `tip` is the commit of that branch, `base` is the commit at which the work begins.
     """
     here = refs.checked_out(run.repository, run.checkout.name)
     others = {}
@@ -33,7 +33,7 @@ def find(run: SessionGit, branch: str, tip: str, base: str) -> OffBranch | None:
 
 
 def _newest(run: SessionGit, tips: Iterable[str], known: Iterable[str]) -> str:
-    """Return the newest commit of `tips` that neither GitHub nor `known` has; or empty."""
+    """Return the newest of `tips` that is neither on GitHub nor in `known`, or an empty string."""
     remote = git(run.origin, "for-each-ref", "--format=^%(objectname)", "refs/heads")
     wanted = "\n".join((*tips, *(f"^{sha}" for sha in known if sha), remote))
     shown = ("--max-count=1", "--ignore-missing", "--stdin")

@@ -11,10 +11,10 @@ from pathlib import Path
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, git
 from runtimes.workspaces.preservable import ALL_BYTES, FILE_BYTES
 
-#: No larger pack is imported: whatever may be preserved fits in.
+#: Larger packs are not imported. All work that may be preserved fits into a pack of this size.
 PACK_BYTES = ALL_BYTES
 _MOST_OBJECTS = 5_000_000
-#: The most memory for unpacking: deltas may make gigabytes of a few bytes.
+#: The most memory for unpacking, because deltas can turn a few bytes into gigabytes.
 _MEMORY_BYTES = 4 * 1024**3
 _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
 _REMEDY = "have the agent remove it from its commits"
@@ -32,7 +32,7 @@ def write_pack(
 
 
 def import_pack(repository: Path, pack: Path) -> None:
-    """Import a pack, whose objects are checked as by `fetch` with `fsckObjects`.
+    """Import a pack. Its objects are checked as `fetch` with `fsckObjects` does.
 
     Fewer than 100 objects become loose objects. Raises `GitFailure`, also for more than 5,000,000
     objects, and for an object of more than `FILE_BYTES`.

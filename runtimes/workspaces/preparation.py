@@ -18,11 +18,12 @@ def prepare(
 ) -> str | None:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
-    A complete one is kept; if `may_make` allows, it loses stale locks of git. A missing or damaged
-    one is made again: what is left is preserved as the work of `run`, and the branch begins at the
-    session's known work (pushed, fetched or preserved), if there is any. Safe to repeat. Returns
-    the commit the work is based on. None: nothing was made, because `may_make`, called right
-    before, forbade it, or another bot had just made the workspace.
+    A complete workspace is kept; if `may_make` allows, stale locks of git are removed from it. A
+    missing or damaged workspace is made again: what is left of it is preserved as the work of
+    `run`, and the branch begins at the session's known work (pushed, fetched or preserved), if any.
+    Safe to repeat. Returns the commit the work is based on. Returns None if nothing was made,
+    because `may_make`, called right before, forbade it, or because another bot had just made the
+    workspace.
 
     Raises `GitFailure`.
     """
@@ -52,10 +53,10 @@ def hold_files(
 ) -> Sequence[str]:
     """Restore the files that steer agents, before a run, to the base branch's versions.
 
-    `base` is the base branch's commit on GitHub; its merge base with the session's branch counts.
-    `patterns` are those of the files. Uncommitted changes of these files are preserved
-    first, as the work of `run`. Safe to repeat. Returns the files of which the session's branch has
-    another version. Raises `GitFailure`.
+    `base` is the base branch's commit on GitHub; the versions are those of its merge base with the
+    session's branch. `patterns` match the files. Uncommitted changes of these files are preserved
+    first, as the work of `run`. Safe to repeat. Returns the files that differ on the session's
+    branch. Raises `GitFailure`.
     """
     if not patterns:
         return []

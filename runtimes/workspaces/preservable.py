@@ -9,7 +9,7 @@ from pathlib import Path
 from runtimes.workspaces.git import GitFailure, nested_repositories, readable
 from runtimes.workspaces.repositories import pipe_of_git
 
-#: The most bytes preserved, of a file and of all together: git would work on more for hours.
+#: The most bytes that are preserved, of a file and of all together. Git would take hours for more.
 FILE_BYTES, ALL_BYTES = 1024**3, 8 * 1024**3
 _REMEDY = "remove it, or have the agent remove it"
 
@@ -41,10 +41,10 @@ def check_sizes(checkout: Path, names: Iterable[str]) -> None:
 
 
 def what_to_add(checkout: Path, status: Sequence[str]) -> tuple[list[str], str]:
-    """Return a checkout's nested repositories, and pathspecs of the rest, each ended by a NUL.
+    """Return a checkout's nested repositories, and NUL-terminated pathspecs of the other files.
 
-    The rest has no pipes: git adds nothing at all if a pipe replaces a tracked file. `status` has
-    the entries of `git status --porcelain`. Raises `GitFailure`.
+    Named pipes are left out, because git adds no file at all if a pipe replaces a tracked file.
+    `status` has the entries of `git status --porcelain`. Raises `GitFailure`.
     """
     check_sizes(checkout, (entry[3:] for entry in status))
     nested = nested_repositories(status)

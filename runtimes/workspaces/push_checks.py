@@ -19,16 +19,16 @@ _SKIPS = re.compile(
 
 _UTF8 = ("utf-8", "utf8")
 _ENCODING_CHARACTERS = 40
-#: Options of `git log` for the patches of merge commits. The merged commits are in the log
-#: themselves, so only changes made by hand are needed; git shows none of these for a merge of more
-#: than two commits (measured with 2.39), so that has the whole patch to its first parent.
+#: Options of `git log` for the patches of merge commits. The log has the merged commits themselves,
+#: so only changes made by hand are needed. For a merge of more than two commits git does not show
+#: these (measured with 2.39), so such a merge gets the whole patch to its first parent.
 _MERGES = (
     ("--max-parents=2", "--remerge-diff"),
     ("--min-parents=3", "--diff-merges=first-parent"),
 )
 #: Patches of more bytes are not searched, and so not pushed.
 _PATCH_BYTES = 256 * 1024**2
-#: A patch is searched in parts of this size, with an overlap of more than any secret's length.
+#: A patch is searched in parts of this size. They overlap by more than the length of any secret.
 _PART_BYTES, _OVERLAP_BYTES = 4 * 1024**2, 256 * 1024
 
 
@@ -43,9 +43,9 @@ class PatchTooLarge(Exception):
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
     """Return the files of `paths` in which `head` differs from its base and from GitHub's branch.
 
-    `base` is a commit of the base branch; its merge base with `head` counts. `there` is the commit
-    of the session's branch on GitHub, empty if that was not pushed. A change that `there` has was
-    pushed by a person or allowed before, so it is not reported again.
+    `base` is a commit of the base branch, whose merge base with `head` is compared. `there` is the
+    commit of the session's branch on GitHub, empty if the branch was not pushed. Changes in `there`
+    were pushed by a person or allowed before, so they are not reported again.
     """
     specs = pathspecs(paths)
     if not specs:
@@ -57,10 +57,11 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
 
 
 def foreign_encoding(mirror: Mirror, head: str) -> str:
-    """Return a commit of a push, and the encoding that it names if that is not UTF-8; else empty.
+    """Return a commit of a push that names an encoding other than UTF-8, with this encoding.
 
-    Git converts a message from the encoding that its commit names: `IBM037` and `UTF-16` leave
-    nothing of it for the other checks, while GitHub has the message as it is. See "Discussion" in
+    Without such a commit, the result is empty. Git converts a message from the encoding that its
+    commit names. With `IBM037` or `UTF-16` the other checks could not read it, while GitHub shows
+    it unconverted. See "Discussion" in
     https://git-scm.com/docs/git-commit
     """
     shown = ("log", "--format=%h %e")
@@ -72,7 +73,7 @@ def foreign_encoding(mirror: Mirror, head: str) -> str:
 
 
 def skips_checks(mirror: Mirror, head: str) -> str:
-    """Return the words in the message of `head` that make GitHub skip checks; empty if none."""
+    """Return the words in the message of `head` that make GitHub skip checks, if any."""
     found = _SKIPS.search(git(mirror.path, "log", "-1", "--format=%B", head))
     return found[0].strip() if found else ""
 
@@ -80,8 +81,8 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
     """Whether `finds` is true for any part of the patches that a push of `head` would publish.
 
-    The text is searched in overlapping parts, to save memory. Raises `PatchTooLarge` if there is
-    more than 256 MiB of it.
+    The patches are searched in overlapping parts, to save memory. Raises `PatchTooLarge` if they
+    have more than 256 MiB.
     """
     try:
         with published_patches(mirror, head, "--format=raw", most=_PATCH_BYTES) as files:
@@ -98,7 +99,8 @@ def published_patches(
 ) -> Iterator[tuple[BinaryIO, ...]]:
     """Open files with the log and the patches of the commits that a push publishes.
 
-    `options` are of `git log`. `most` limits each file in bytes; 0: no limit. Raises `GitFailure`.
+    `options` are those of `git log`. `most` limits each file in bytes; 0 means no limit. Raises
+    `GitFailure`.
     """
     # `--text` includes files that git takes for binary.
     show = ("log", "--patch", "--text", "--no-ext-diff", "--no-textconv", *options)

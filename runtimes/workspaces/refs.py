@@ -50,9 +50,9 @@ def check_session(session: str) -> str:
 
 
 def commit_at(repository: Path, ref: str) -> str | None:
-    """Return the commit of a ref; None if there is none, or its file cannot be trusted.
+    """Return the commit of a ref, or None if its file is missing or cannot be trusted.
 
-    Raises `OSError` where the machine, not the file, is the reason that it cannot be read.
+    Raises `OSError` if the machine, not the file, is the cause.
     """
     if os.path.lexists(repository / ref):
         return _commit(_read(repository, ref, _REF_BYTES))
@@ -60,12 +60,12 @@ def commit_at(repository: Path, ref: str) -> str | None:
 
 
 class Tip:
-    """Caches the commit of a ref until the ref's file changes. Small, because there are many."""
+    """Caches the commit of a ref until the ref's file changes. Kept small: there are many."""
 
     __slots__ = ("_commit", "_marker", "_ref", "_repository", "_seen")
 
     def __init__(self, repository: Path | str, ref: str, marker: str = "") -> None:
-        """While the file `marker` is missing, there is no commit; empty: no such file is needed."""
+        """If a `marker` is given, there is no commit while that file is missing."""
         self._repository, self._ref, self._marker = str(repository), ref, marker
         self._seen: tuple[int, ...] | None = None
         self._commit: str | None = None
@@ -146,7 +146,7 @@ def _packed(repository: Path) -> dict[str, str]:
 
 
 def _commit(text: str | None) -> str | None:
-    """Return the commit in a ref's file; None for a symbolic ref: git creates no such branches."""
+    """Return the commit in a ref's file; None for a symbolic ref, which git never creates."""
     sha = (text or "").strip()
     return sha if is_sha(sha) else None
 
@@ -154,8 +154,8 @@ def _commit(text: str | None) -> str | None:
 def _read(repository: Path, name: str, limit: int) -> str | None:
     """Return the text of a small regular file, without following links below the repository.
 
-    None: there is no such file, or it cannot be trusted. Raises `OSError` where the machine is the
-    reason that it cannot be read.
+    Returns None if the file is missing or cannot be trusted. Raises `OSError` if the machine, not
+    the file, is the cause.
     """
     try:
         data = read_bytes(repository / name, limit + 1)
@@ -176,5 +176,5 @@ def branch_tip(root: Path, session: str, branch: str) -> Tip:
 
 
 def modified(file: Path) -> int:
-    """Return when a file was modified, in nanoseconds since 1970; 0: there is no such file."""
+    """Return when a file was modified, in nanoseconds since 1970; 0 without such a file."""
     return file.stat().st_mtime_ns if file.is_file() else 0

@@ -11,7 +11,8 @@ from runtimes.workspaces.git_login import GitLogin
 def with_remote(repository: Path, url: str, password: str, *args: str) -> str:
     """Run a git command that connects to `url` only, and return its output.
 
-    `password`: for the server of `url`; empty: none. Raises `GitFailure`, which names the URL.
+    `password` is for the server of `url` and may be empty. Raises `GitFailure`, which names the
+    URL.
     """
     scheme = urlsplit(url).scheme
     # `user@host:path` is git's short form of an SSH URL.

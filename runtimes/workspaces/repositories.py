@@ -14,7 +14,7 @@ from runtimes.workspaces.refs import replace_file
 from runtimes.workspaces.sparse import restrict
 
 _NO_PUSH = "/dev/null/Mergewright pushes this branch by itself: commit, and leave the rest to it"
-#: Run by the agent's git only; the bot's git runs no hooks.
+#: The agent's git runs this hook. The bot's git runs no hooks.
 _SIGNS_OFF = """#!/bin/sh
 exec git -c trailer.ifexists=addIfDifferent interpret-trailers --in-place --trailer \\
     "Signed-off-by: $(git var GIT_COMMITTER_IDENT | sed 's/>.*/>/')" "$1"
@@ -23,7 +23,7 @@ _OBJECTS = "/repository.git/objects"
 #: The author of the agent's commits.
 _NAME = "Mergewright"
 _EXCLUDE = "info/exclude"
-#: The file with the boundary of a shallow repository: gitrepository-layout(5).
+#: The file that holds the boundary of a shallow repository: gitrepository-layout(5).
 SHALLOW = "shallow"
 #: Git LFS reads the files from `lfs/objects` of the repository whose objects it borrows.
 _LFS = """[filter "lfs"]
@@ -80,7 +80,7 @@ def make_repository(
 
 
 def share_boundary(origin: Path, repository: Path) -> None:
-    """Have an agent's repository end where `origin` does, if that is shallow. Raises `OSError`."""
+    """Give an agent's repository the boundary of `origin` if it is shallow. Raises `OSError`."""
     if (origin / SHALLOW).is_file():
         replace_file(repository, SHALLOW, read_bytes(origin / SHALLOW))
     else:
@@ -88,9 +88,9 @@ def share_boundary(origin: Path, repository: Path) -> None:
 
 
 def use_lfs(repository: Path, option: str = "") -> None:
-    """Have git in a repository run git-lfs for the files of Git LFS.
+    """Make git run git-lfs for the LFS files of a repository.
 
-    `option` is for its filters: with "--skip" they write pointers only.
+    `option` is for the filters of git-lfs: with "--skip" they write only pointers.
     """
     with (repository / "config").open("a") as config:
         config.write(_LFS.replace("OPTION", f" {option}" if option else ""))
@@ -116,7 +116,7 @@ def _quoted(value: str) -> str:
 
 
 def checkout_of(root: Path, session: str) -> Path:
-    """Return the folder in which a session's agent works; `root` has all workspaces."""
+    """Return the folder in which a session's agent works; `root` is that of all workspaces."""
     return Path(os.path.realpath(root)) / session / "checkout"
 
 
@@ -133,7 +133,7 @@ def remove_locks(repository: Path) -> None:
 def remove_tree(folder: Path) -> None:
     """Remove a folder, even if it is write-protected. Idempotent. Raises `OSError`.
 
-    It uses `rm`, because `shutil.rmtree` fails for folders that are nested very deeply.
+    Uses `rm`, because `shutil.rmtree` fails for folders that are nested very deeply.
     """
     if _ran("rm", "-rf", folder):
         _ran("chmod", "-R", "u+rwx", folder)  # Some tools write-protect folders.
@@ -142,16 +142,16 @@ def remove_tree(folder: Path) -> None:
 
 
 def _ran(program: str, option: str, *words: str | Path) -> str:
-    """Run a program, the last of `words` being a folder; return its errors, empty: it succeeded."""
+    """Run a program whose last argument is a folder; return its errors, empty if it succeeded."""
     command = (program, option, *words[:-1], "--", words[-1])
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     return done.stderr.strip() or program if done.returncode else ""
 
 
 def pipe_of_git(*places: Path) -> str:
-    """Return a named pipe in these folders that git would wait at; empty: there is none.
+    """Return a named pipe in these folders at which git would wait; empty without one.
 
-    Git reads files named `.git*` and below `.git` in a checkout, and all in a repository's objects.
+    Git reads a checkout's files named `.git*` and below `.git`, and all of a repository's objects.
     Raises `OSError`, and `subprocess.TimeoutExpired` if there are too many files.
     """
     names = ("-name", ".git*", "-o", "-path", "*/.git/*", "-o", "-path", f"*{_OBJECTS}/*")

@@ -1,12 +1,12 @@
 """Runs git on what a session's agent writes, in a sandbox of that session.
 
 Git runs in the bot's own repository of the session, `bot.git`, which borrows the objects of the
-session's repository and of the mirror. So git reads no configuration that an agent wrote (hooks,
-filters, fsmonitor, URLs): a poisoned one runs code in any process that calls git on it (measured).
-But an agent's nested repositories, and alternates or links among its objects, still lead git to
-other folders. So git runs in a sandbox with four of them: it may write to `bot.git` and the
-checkout, and read the session's repository and its project's mirror. What git leaves in `bot.git`
-is as hostile as the checkout; only its output gets out, with a limit and a deadline.
+session's repository and of the mirror. So git reads no configuration that an agent wrote: hooks,
+filters, fsmonitor and URLs in it could run code in any process that calls git there (measured). But
+an agent's nested repositories, and alternates or links among its objects, still lead git to other
+folders. So git runs in a sandbox with four folders: it may write to `bot.git` and the checkout, and
+read the session's repository and its project's mirror. What git leaves in `bot.git` is as hostile
+as the checkout; only its output gets out, with a limit and a deadline.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class SessionGit:
     excluded: Sequence[str] = ()  #: Files of the operator's in the checkout, which git ignores.
 
     def __call__(self, *args: str, **more: Any) -> str:
-        """Run a command in `view`; `more` and the result are as for `git`."""
+        """Run a command in `view`. `more` and the result are as those of `git`."""
         return self._run(args, (self.repository / "objects",), **more)
 
     def _run(self, args: Sequence[str], read: Sequence[Path], **more: Any) -> str:
@@ -68,7 +68,7 @@ class SessionGit:
     ) -> str:
         """Run a command on the checkout's files and return its output. Raises `GitFailure`.
 
-        `literal`: its pathspecs are names of files, not patterns.
+        With `literal`, the command's pathspecs are names of files, not patterns.
         """
         # A link in its place would make other files look like the agent's work.
         if self.checkout.is_symlink() or not self.checkout.is_dir():
@@ -87,11 +87,11 @@ class SessionGit:
         return self._run(args, read, env=env, seconds=seconds, stdin=stdin, errors=names)
 
     def fill(self, folder: str, repository: Path, commit: str, steering: Sequence[str]) -> bool:
-        """Write the files of a commit of another repository of the bot's into an empty folder.
+        """Write the files of a commit in another repository of the bot into an empty folder.
 
-        The folder is that of a submodule, which has no repository of its own in the checkout. Its
-        tracked files are restored if it has them already, and untracked ones that match the
-        patterns `steering` are removed. Returns False if something else is in its place.
+        The folder is that of a submodule, which has no repository of its own in the checkout. If it
+        has files already, tracked ones are restored, and untracked ones that match the patterns
+        `steering` are removed. Returns False if the path is no such folder.
         """
         place = self.checkout / folder
         if sparse.left_out(self.view, [folder]):
@@ -132,10 +132,10 @@ class SessionGit:
         return self.view / name
 
     def leave_out(self, env: Mapping[str, str] | None = None) -> None:
-        """Mark an index's files outside the sparse checkout, so that git does not miss them.
+        """Mark an index's files outside the sparse checkout: they do not count as deleted.
 
-        Call it after an index was read: git marks only what it writes. Files that exist still
-        count. `env` names another index than that of `view`.
+        Call it after an index was read, because git marks only entries that it writes. Files that
+        exist still count. `env` may name an index other than that of `view`.
         """
         if sparse.is_sparse(self.view):
             names = filter(None, self.on_files("ls-files", "-z", env=env).split("\0"))
@@ -151,8 +151,8 @@ class SessionGit:
     def make(self, folders: Sequence[str] = (), *, lfs: bool = False) -> None:
         """Make the bot's repository, with its own settings and borrowed objects only.
 
-        `folders` limit a sparse checkout; none: it has all files. `lfs`: git recognises files of
-        Git LFS.
+        Without `folders` the checkout has all files; otherwise it is sparse. With `lfs`, git
+        recognises files of Git LFS.
         """
         init(self.view, borrow=(self.repository, self.origin))
         sparse.restrict(self.view, self.view, folders)

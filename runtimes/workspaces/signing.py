@@ -1,9 +1,8 @@
 """Replaces commits by signed ones, before they are pushed.
 
-A commit's id covers its signature, and so a signed commit is another commit, with another id. Its
-tree, author, dates and message are those of the original; only its committer, the signature and
-the ids of its parents differ. Nothing in it depends on when it is signed, so a repetition after a
-crash makes the same commits again.
+A commit's id covers its signature, so the signed commit has another id. It keeps the tree, author,
+dates and message of the original; only committer, signature and ids of parents differ. It does not
+depend on the time of signing, so a repetition after a crash makes the same commits again.
 """
 
 import tempfile
@@ -32,9 +31,9 @@ class CommitSigner(NamedTuple):
 def sign_commits(mirror: Mirror, session: str, head: str, signer: CommitSigner) -> str:
     """Return `head`, rewritten so that `signer` has signed every commit that is not pushed yet.
 
-    Commits on a branch of GitHub, and those the bot has pushed, stay as they are, and so do those
-    that this signer has signed. The new commit is recorded as the session's. Idempotent. Raises
-    `GitFailure`, also for more than 10,000 commits.
+    Commits on a branch of GitHub, commits that the bot has pushed, and commits that this signer has
+    signed are kept. The new commit is recorded as the session's. Idempotent. Raises `GitFailure`,
+    also for more than 10,000 commits.
     """
     pushed = ("--branches", "--glob=refs/mergewright/pushed")
     most = f"--max-count={_MOST_COMMITS + 1}"

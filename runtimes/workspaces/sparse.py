@@ -14,7 +14,7 @@ _SETTINGS = "[core]\nsparseCheckout = true\nsparseCheckoutCone = true\n"
 
 
 def restrict(repository: Path, place: Path, folders: Sequence[str]) -> None:
-    """Have git in a repository check out these folders only; none: all files.
+    """Make git check out only these folders of a repository, or all files without folders.
 
     `place` is git's folder for this checkout: the repository, or a folder below `worktrees`. Raises
     `OSError`.
@@ -26,7 +26,7 @@ def restrict(repository: Path, place: Path, folders: Sequence[str]) -> None:
 
 
 def left_out(place: Path, names: Iterable[str]) -> list[str]:
-    """Return those of these files that are not in the sparse checkout; see `restrict`."""
+    """Return the given files that are not in the sparse checkout; see `restrict`."""
     lines = read_text(place / _FILE).splitlines()
     if not lines:
         return []

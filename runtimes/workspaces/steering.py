@@ -1,4 +1,4 @@
-"""Holds files that steer agents (instructions, settings, tools) as they are on the base branch.
+"""Keeps files that steer agents (instructions, settings, tools) in their state on the base branch.
 
 A run under the influence of a prompt injection could leave instructions for the next run there. So
 these files are restored before each run, and until the next run the restored state does not count
@@ -28,9 +28,9 @@ class Steering:
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
-        """Hold files that match `patterns` at their versions in `commit`; `put_back` restores them.
+        """Hold files that match `patterns` at their versions in `commit`; see `put_back`.
 
-        Returns whether any of them has changes that are not committed.
+        Returns whether any of these files has uncommitted changes.
         """
         self._git("read-tree", commit, env=self._env)
         self._leave_out(self._env)
@@ -38,10 +38,10 @@ class Steering:
         return bool(self._uncommitted())
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files. Returns those of which the commit `head` has another version.
+        """Restore the held files; return those that differ in the commit `head`.
 
-        Files in the way are removed; links are replaced, not followed. If `head` has the same
-        version of all held files, no file is held any longer.
+        Files in the way are removed; links are replaced, not followed. If no held file differs in
+        `head`, files are no longer held.
         """
         commit, patterns = self._held()
         specs = pathspecs(patterns)
@@ -59,7 +59,7 @@ class Steering:
         return _split(changed_files)
 
     def status(self, untracked: str) -> list[str]:
-        """Return `git status` entries, without held files in their restored state.
+        """Return `git status` entries, except those of held files in their restored state.
 
         `untracked` is the value of `--untracked-files`.
         """

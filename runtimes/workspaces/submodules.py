@@ -2,8 +2,8 @@
 
 An agent may have written `.gitmodules`: it is used only to look up submodules among the allowed
 repositories, whose own URLs and passwords the bot uses. `git submodule` is not used, and no
-repository is made in the checkout: a submodule's folder has its files at the recorded commit, and
-its commits are made in its own repository. https://git-scm.com/docs/gitmodules
+repository is made in the checkout: a submodule's folder has only the files of the recorded commit.
+Commits to a submodule have to be made in its own repository. https://git-scm.com/docs/gitmodules
 """
 
 import fcntl
@@ -64,7 +64,7 @@ class Submodules:
 
         Files in their folders that an agent changed are restored, and untracked ones that match the
         patterns `steering` are removed. Call it while the agent is at rest. Returns the submodules
-        that are left out; none if the project has no allowed ones. Raises `GitFailure`.
+        that are left out; an empty list if the project allows no submodules. Raises `GitFailure`.
         """
         if not self.allowed:
             return []
@@ -123,7 +123,7 @@ class Submodules:
 
 
 def _recorded(repository: Path, commit: str) -> Iterator[_Recorded]:
-    """Yield the submodules that a commit's `.gitmodules` names; none if it has no such file."""
+    """Yield the submodules that a commit's `.gitmodules`, if it has one, names."""
     entry = git(repository, "ls-tree", commit, "--", _FILE).split()
     if not entry or entry[1] != "blob" or entry[0] == "120000":
         return
@@ -144,10 +144,10 @@ def _recorded(repository: Path, commit: str) -> Iterator[_Recorded]:
 
 
 def _unfit(one: _Recorded) -> str:
-    """Return why an entry of `.gitmodules` is refused whatever it refers to; empty: it is not.
+    """Return why an entry of `.gitmodules` is refused by its own text; empty if it is not.
 
-    The rules are those of git's `fsck` (gitmodulesName, gitmodulesUrl, gitmodulesPath), for paths
-    and names also those for files in a checkout.
+    The rules are those of git's `fsck` (gitmodulesName, gitmodulesUrl, gitmodulesPath); paths and
+    names must also be valid for files in a checkout.
     """
     for what, text in (("name", one.name), ("path", one.path), ("URL", one.url)):
         if not text or not text.isprintable() or text.startswith("-"):
@@ -161,7 +161,7 @@ def _unfit(one: _Recorded) -> str:
 
 
 def _pinned(repository: Path, commit: str, path: str) -> str:
-    """Return the commit of the submodule at a path; empty: there is none."""
+    """Return the commit of the submodule at a path; empty if there is no submodule."""
     entry = git(repository, "ls-tree", commit, "--", path).split()
     return entry[2] if len(entry) > 2 and entry[:2] == ["160000", "commit"] else ""
 
@@ -177,7 +177,7 @@ def _absolute(url: str, parent: str) -> str:
 
 
 def _identity(url: str) -> tuple[str, str] | None:
-    """Return the server and the path of a URL; None: its protocol is not allowed."""
+    """Return the server and the path of a URL, or None if its protocol is not allowed."""
     if match := _HTTP.fullmatch(url):
         host, path = match[1], match[2]
     elif match := _SSH.fullmatch(url):

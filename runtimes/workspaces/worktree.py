@@ -12,7 +12,8 @@ Once an agent may have worked in it, git runs only as in `runtimes.workspaces.se
     ROOT/SESSION/steering         see `runtimes.workspaces.steering`
     ROOT/.SESSION.gone            a workspace whose removal has begun
 
-A workspace neither complete nor being made is spoiled: its work is preserved before a new one.
+A workspace that is neither complete nor being made is spoiled: its work is preserved before a new
+workspace is made.
 """
 
 import fcntl
@@ -89,7 +90,7 @@ class Worktree:
 
     @property
     def _is_clone(self) -> bool:
-        """Whether it is a clone, or will be; a workspace keeps its kind until it is made again."""
+        """Whether the workspace is or will be a clone. It keeps its kind until it is made again."""
         return self._options.kind == CLONE or self._own_origin.is_dir()
 
     @property
@@ -104,7 +105,7 @@ class Worktree:
 
     @property
     def completed(self) -> int:
-        """When the workspace was completed, in nanoseconds since 1970; 0: it is not complete."""
+        """When the workspace was completed, in nanoseconds since 1970; 0 if it is not complete."""
         return refs.modified(self._marker)
 
     @property
@@ -123,11 +124,11 @@ class Worktree:
         return usable and (self._own_origin.is_dir() or not self._is_clone)
 
     def base(self) -> str:
-        """Return the commit the work begins at; empty: it is not known."""
+        """Return the commit at which the work begins; empty if it is unknown."""
         return self._marker.read_text() if self.made else ""
 
     def head(self) -> str | None:
-        """Return the branch's commit, read without running git; None: it cannot be read."""
+        """Return the branch's commit, read without running git; None if it cannot be read."""
         return self._tip.commit()
 
     def commits(self) -> list[str]:
@@ -144,10 +145,10 @@ class Worktree:
     def create(
         self, start: str, files: str | None, base: str, may_make: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Make the workspace with its branch at a commit; what is there already is removed.
+        """Make the workspace with its branch at a commit; remove an existing workspace.
 
-        `files` is a commit whose files are laid over the checkout, uncommitted. `base` is the
-        commit the work begins at, which is recorded. Returns False if `may_make`, called right
+        `files` is a commit whose files are written over the checkout, uncommitted. `base`, the
+        commit at which the work begins, is recorded. Returns False if `may_make`, called right
         before, forbids making it, or if another bot has completed the workspace since.
         """
         before = self.completed
@@ -186,7 +187,7 @@ class Worktree:
         self._making.unlink(missing_ok=True)
 
     def dirty(self) -> bool:
-        """Whether files are changed, or untracked and not ignored; submodules do not count.
+        """Whether files are changed, or untracked and not ignored. Submodules do not count.
 
         Changes of an interrupted `move`, which is to be repeated, do not count either.
         """
@@ -246,11 +247,11 @@ class Worktree:
             moving.unlink()
 
     def off_branch(self, known: str) -> OffBranch | None:
-        """Return the agent's commits that are not on the session's branch; None: there are none.
+        """Return the agent's commits that are not on the session's branch, or None.
 
-        They are what is checked out, or, if the session's branch has no commits of its own, the
-        newest on any other branch. `known` is the branch's commit where it cannot be read: the
-        agent may have renamed the branch.
+        They are the commits checked out, or, if the session's branch has no commits of its own, the
+        newest on any other branch. `known` is the branch's commit, used if the branch cannot be
+        read, because the agent may have renamed it.
         """
         with self._locked():
             tip, base = self.head() or known, self._marker.read_text()
@@ -259,9 +260,9 @@ class Worktree:
     def adopt(self, old: str, new: str, at: str = "") -> bool:
         """Move the session's branch from `old` to `new`, which is checked out; attach HEAD to it.
 
-        `at`: the commit checked out if not `new`; it has the same files. Call it only while the
-        agent is at rest. Idempotent. Returns False if another commit is checked out, or the branch
-        is at another one.
+        If another commit than `new` is checked out, `at` names it; it has the same files. Call it
+        only while the agent is at rest. Idempotent. Returns False if neither is checked out, or if
+        the branch is not at `old`.
         """
         with self._locked():
             here = refs.checked_out(self.repository, self.path.name)
@@ -288,7 +289,7 @@ class Worktree:
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files. Returns those of which the commit `head` has another version."""
+        """Restore the held files; return those that differ in the commit `head`."""
         with self._locked():
             return [readable(name) for name in self._steering.put_back(head)]
 
@@ -319,7 +320,7 @@ class Worktree:
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        With `completed`, return False if `Worktree.completed` has another value by now.
+        Given `completed`, return False if `Worktree.completed` has changed from that value.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)
@@ -346,9 +347,9 @@ class Worktree:
     ) -> str | None:
         """Commit all files as they are, without moving the branch, and return the commit.
 
-        Its parents are the branch's commit (`known` where none can be read), the `unpublished`
-        commits, and the `earlier` snapshot. None: all files are committed, and no commit is
-        unpublished. The session's repository is not touched.
+        Its parents are the branch's commit (`known` if that cannot be read), the `unpublished`
+        commits, and the `earlier` snapshot. Returns None if all files are committed and all commits
+        are published. The session's repository is not touched.
         """
         with self._locked():
             anchor = self._anchor(known)
@@ -364,7 +365,7 @@ class Worktree:
             return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _anchor(self, known: str = "") -> str:
-        """Return the commit to compare the files with: the branch's, or the newest known one."""
+        """Return the commit to compare the files with: the branch's, or the newest known commit."""
         found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"
@@ -381,7 +382,7 @@ class Worktree:
         return self._anchor()
 
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
-        """Return status entries against the commit `anchor`; empty: the one checked out."""
+        """Return status entries against the commit `anchor`, or that of HEAD if it is empty."""
         head = anchor or self._checked_out()
         if refs.commit_at(self._view, "HEAD") != head:
             # With `-i`, because the files may be newer than the index.

@@ -24,10 +24,10 @@ from runtimes.files import matching, write_private
 #: `ask` it changes nothing and only replies.
 _UNATTENDED = ("--yes-always", "--no-suggest-shell-commands")
 _MODES = {"auto": _UNATTENDED, "confirm": (), "reject": (*_UNATTENDED, "--chat-mode", "ask")}
-#: No updates, questions or analytics; commits run the repository's hooks.
-#: Aider streams responses, because text on the screen is the only sign of progress during minutes
-#: of a response. Then it estimates a request's usage, without reasoning and cached tokens; with
-#: `--no-stream` among the `args` of an agent type it takes the provider's numbers.
+#: No updates, questions or analytics; commits run the repository's hooks. Responses are streamed,
+#: because text on the screen is the only sign of progress while the model responds. While
+#: streaming, Aider estimates a request's usage and leaves out reasoning and cached tokens; with
+#: `--no-stream` in the `args` of the agent type, Aider takes the provider's numbers.
 _ALWAYS = (
     "--no-check-update",
     "--no-show-release-notes",
@@ -44,7 +44,7 @@ _ENV = {
     "BROWSER": "true",  # Open no pages: `true` is the command that does nothing.
     "PYTHON_DOTENV_DISABLED": "1",  # One run must not configure the next by a file `.env`.
 }
-#: A cache of model prices: without a file of today Aider downloads one for each request.
+#: The cache of model prices. If its file is not from today, Aider downloads it for each request.
 _MODEL_CACHE = Path("caches") / "model_prices_and_context_window.json"
 #: The cache that Aider keeps in the workspace; no option moves it.
 _TAGS_CACHE = ".aider.tags.cache.v4"
@@ -134,7 +134,7 @@ class Aider(adapter.AgentAdapter):
 
     @property
     def _provider(self) -> str:
-        """The provider in the model's name: `openai` in `openai/NAME`; empty if there is none."""
+        """The provider in the model's name: `openai` in `openai/NAME`; empty if it has none."""
         return self._type.model.rpartition("/")[0].partition("/")[0]
 
     def _credentials(self, endpoint: Endpoint) -> Mapping[str, str]:

@@ -29,7 +29,10 @@ class AiderProperties(Struct, frozen=True):
     exception: str = ""
 
     def usage(self) -> Usage:
-        """Convert to `Usage`. Aider reports a cost of 0 if it knows no price: None then."""
+        """Convert to `Usage`.
+
+        The cost is None if Aider reports 0, as it does when it knows no price.
+        """
         return Usage(
             input=self.prompt_tokens,
             output=self.completion_tokens,
@@ -56,7 +59,7 @@ def history(files: RunFiles, native: str) -> Path:
 
 
 class AiderMessageParser:
-    """Parses one chat history: each line is a message, with the time Aider was last started."""
+    """Parses one chat history. Each line is a message; its time is Aider's last start above it."""
 
     def __init__(self) -> None:
         self._started: datetime | None = None

@@ -1,7 +1,7 @@
 """Reads the activity of an Aider run: requests from its analytics log, texts from chat histories.
 
 The adapter has Aider append a line to the log whenever it wants input after a request. Only the
-screen shows whether it wants the next message or the answer to a question.
+screen shows whether the input it wants is a message or the answer to a question.
 """
 
 import re
@@ -28,7 +28,7 @@ _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
 _NOT_WORDS = ("#", ">")  #: How lines of the chat history begin that are not the model's words.
-#: An edit among the model's words: a file's name and its new content.
+#: An edit within the model's text: the name of a file and its new content.
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
 

@@ -16,12 +16,15 @@ _BREAK = re.compile(r"\n\n|─\n")
 
 
 def last_line(screen: str) -> str:
-    """Return the last line that is not empty, stripped; empty if there is none."""
+    """Return the last line that is not blank, stripped; empty if all lines are blank."""
     return screen.rstrip().rpartition("\n")[2].strip()
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the question on the screen; empty: none. A choice's first word answers it."""
+    """Return the question on the screen, or an empty dialog.
+
+    The first word of a choice is its answer.
+    """
     asked = QUESTION.fullmatch(last_line(screen))
     if asked is None:
         return Dialog()
@@ -43,7 +46,7 @@ def _labels(asked: re.Match[str]) -> list[str]:
 
 
 def _subject(screen: str) -> str:
-    """Return what the question is about: the lines between it and an empty line or rule above."""
+    """Return what the question is about: the lines above it, up to an empty line or a rule."""
     return _BREAK.split(screen)[-1].rpartition("\n")[0]
 
 

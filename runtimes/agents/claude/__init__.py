@@ -131,10 +131,10 @@ class Claude(adapter.AgentAdapter):
 
 
 def _limited(files: RunFiles, folder: Path, limits: RunLimits) -> Iterator[str]:
-    """Yield the options that enforce the limits on MCP servers and the repository's hooks.
+    """Yield the options that limit MCP servers and disable the repository's hooks.
 
-    Hooks are in the repository's settings; without these settings, its `CLAUDE.md` is not read
-    either (measured). The home's settings are then emptied: the agent may have added hooks there.
+    Hooks are disabled by ignoring the repository's settings, so its `CLAUDE.md` is not read either
+    (measured). The settings in the home are emptied, because the agent may have added hooks there.
     """
     if limits.mcp_servers is not None:
         servers = {

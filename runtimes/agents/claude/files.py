@@ -121,13 +121,13 @@ def folder(files: RunFiles) -> Path:
 def status_lines(files: RunFiles) -> tuple[Path, Path]:
     """Return the files with the first and the last input of the run's status line.
 
-    The first has the cost of the conversation before the run.
+    The first input has the cost of the conversation before the run.
     """
     return files.outputs / "claude-line.first", files.outputs / "claude-line.last"
 
 
 def transcript(files: RunFiles, native: str) -> Path | None:
-    """Return the transcript of the conversation with the id `native`; None: there is none yet."""
+    """Return the transcript of the conversation `native`, or None if it has no transcript yet."""
     found = matching(folder(files), f"projects/*/{native}.jsonl") if native else ()
     return next(iter(found), None)
 
@@ -143,7 +143,7 @@ def subagent_transcripts(transcript: Path) -> Sequence[Path]:
 
 
 def started_at(transcript: Path) -> datetime:
-    """Return the first time in a transcript; the latest possible time if there is none."""
+    """Return the first time in a transcript, or the latest possible time if it has no time."""
     with suppress(OSError):
         head = read_bytes(transcript).decode(errors="replace").split("\n", _HEAD_LINES)
         for record in decode_lines(head[:_HEAD_LINES], ClaudeRecord):
@@ -153,12 +153,15 @@ def started_at(transcript: Path) -> datetime:
 
 
 def is_alive(status: ClaudeStatus) -> bool:
-    """Whether the process of a status file still runs: a killed program leaves the file."""
+    """Whether the process of a status file still runs. A killed program leaves its file behind."""
     return is_running(status.pid, status.proc_start)
 
 
 def parse_line(line: str) -> Iterator[Message]:
-    """Yield the messages of one line of a transcript; none for records of the program itself."""
+    """Yield the messages of one line of a transcript.
+
+    Records of the program itself have no messages.
+    """
     record = decode_json(line, ClaudeRecord)
     if record is None or record.message is None or record.is_meta:
         return

@@ -1,8 +1,8 @@
 """Reads the activity of a Claude Code run.
 
-The program's status file decides; hooks add texts. If there is no status file, or it has a status
-that is not known here, hooks and transcript decide. They miss one thing: a turn that is interrupted
-before its first response leaves no record, and counts as active.
+The program's status file decides; hooks add texts. If there is no status file, or its status is not
+known here, hooks and transcript decide. They cannot show that a turn was interrupted before its
+first response: it counts as active.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from runtimes.files import matching
 _SETTLE = timedelta(seconds=0.5)
 #: The spool records the time of a hook in whole seconds.
 _HOOK_TICK = timedelta(seconds=1)
-#: A usage limit is reached from this percentage on: the program rounds.
+#: The percentage from which a usage limit counts as reached, because the program rounds.
 _FULL = 99.0
 #: Values of `ClaudeRecord.error`: a usage limit, and a rejected key or login.
 _LIMITED = "rate_limit"
@@ -59,8 +59,8 @@ class ClaudeReader(Reader):
         self._hooks = HookTail(files)
         self._transcript: LineTail | None = None
         self._subagents: dict[Path, LineTail] = {}
-        #: When the last prompt was submitted. The status file may still show that the program was
-        #: idle before it. Once the turn is known to be over: when the run began.
+        #: When the last prompt was submitted. An idle status in the status file may be older than
+        #: this prompt. Set to the beginning of the run once the turn is known to be over.
         self._prompted: datetime | None = None
         self._hooked, self._recorded = _Turn(), _Turn()  #: The turn by hooks and by transcript.
         self._calls: set[str] = set()  #: Tool calls without a result.
@@ -91,7 +91,7 @@ class ClaudeReader(Reader):
         return (self._files.spool, *([tail.path] if tail else []))
 
     def _read_status(self) -> ClaudeStatus | None:
-        """Return the status of the running process with this conversation; None: there is none."""
+        """Return the status of the running process with this conversation, or None if none runs."""
         known = self._status_file.read() if self._status_file else None
         if known is not None and self._status_file and not self._status_file.changed:
             return known
@@ -119,7 +119,7 @@ class ClaudeReader(Reader):
         return known
 
     def _by_records(self, agent: Agent, screen: str) -> Agent | None:
-        """Return the state by hooks and transcript; None: no turn has begun."""
+        """Return the state according to hooks and transcript, or None if no turn has begun."""
         began = max(filter(None, (self._hooked.began, self._recorded.began)), default=None)
         if began is None:
             return None
@@ -137,7 +137,7 @@ class ClaudeReader(Reader):
         return self._at_work(agent, began, "the agent's hooks and transcript say: busy", screen)
 
     def _ended(self) -> datetime | None:
-        """Return when the newest turn ended; None: it has not.
+        """Return when the newest turn ended, or None if it has not ended.
 
         Hooks and transcript count only if they have the newest prompt already.
         """
@@ -169,7 +169,7 @@ class ClaudeReader(Reader):
     def _by_status(
         self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime
     ) -> Agent | None:
-        """Return the state by the status file; None: its status is an unknown word."""
+        """Return the state according to the status file, or None if its status is unknown."""
         since = from_seconds(status.status_updated_at / 1000)
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:
@@ -264,7 +264,7 @@ class ClaudeReader(Reader):
         self._note_calls(at, message, self._calls)
 
     def _note_calls(self, at: datetime, message: ClaudeMessage, open_: set[str]) -> None:
-        """Note which tool calls began and returned, and so which requests were answered.
+        """Note which tool calls began and returned, which shows the requests that were answered.
 
         `open_`: the ids of the calls that have not returned, which is updated.
         """
@@ -286,12 +286,12 @@ class ClaudeReader(Reader):
                     self._asked, self._answered = open_requests, at
 
     def _end_turn(self, at: datetime) -> None:
-        """Note the end of a turn in the transcript; its permission requests are over, too."""
+        """Note the end of a turn in the transcript, which also ends its permission requests."""
         self._recorded.ended = at
         self._asked = [one for one in self._asked if at < one.time]
 
     def _fail(self, error: str, word: object) -> None:
-        """Note the error that ended the turn and its code `word`; both empty: there is none."""
+        """Note the error that ended the turn, and its code `word`; both may be empty."""
         self._error, self._error_word = error, word
 
     def _usage(self) -> Usage:
@@ -304,7 +304,7 @@ class ClaudeReader(Reader):
         return replace(used, cost_usd=round(max(0.0, cost), 6))
 
     def _limit_reset(self) -> datetime | None:
-        """Return when the last of the exhausted usage limits resets; None: unknown."""
+        """Return when the last of the exhausted usage limits resets, or None if that is unknown."""
         line = self._last_line.read()
         windows = line.rate_limits.values() if line else ()
         full = [each.resets_at for each in windows if each.used_percentage >= _FULL]

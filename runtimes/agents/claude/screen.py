@@ -32,7 +32,7 @@ _FREE_TEXT = "Type something."
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: question form, permission request or startup dialog; empty: none."""
+    """Return the open question form, permission request or startup dialog, or an empty dialog."""
     asked = last_call(files, "PermissionRequest")
     if headings := list(_FORM_HEADINGS.finditer(screen)):
         shown = screen[headings[-1].start() :]
@@ -46,14 +46,14 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 
 
 def _choices(screen: str) -> Sequence[re.Match[str]]:
-    """Return the last list of choices numbered from 1; empty if none of them is marked."""
+    """Return the last list of choices numbered from 1; empty if no choice is marked."""
     found = list(_CHOICE.finditer(screen))
     first = max((place for place, one in enumerate(found) if one[2] == "1"), default=0)
     return found[first:] if any(one[1] for one in found[first:]) else ()
 
 
 def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None:
-    """Parse the form on the screen; None if it shows none of these questions."""
+    """Parse the form on the screen. Return None if it shows none of these questions."""
     found = _choices(shown)
     if not found or not questions:
         return None
@@ -77,7 +77,7 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 
 
 def startup_dialog(screen: str) -> Dialog:
-    """Return a dialog of the program's start, such as trusting the folder; empty: none is open."""
+    """Return the open startup dialog, such as one about trusting the folder, or an empty dialog."""
     found = _STARTUP_CHOICES.search(screen)
     if found is None:
         return Dialog()

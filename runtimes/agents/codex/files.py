@@ -19,7 +19,7 @@ from runtimes.agents.shared.files import Count, Seconds, Time, TimedRecord, deco
 from runtimes.agents.shared.messages import Message, MessageKind, as_text, text_parts
 from runtimes.files import matching
 
-#: A usage limit is reached from this percentage on: the program rounds.
+#: The percentage from which a usage limit counts as reached, because the program rounds.
 _FULL = 99.0
 
 
@@ -52,7 +52,7 @@ class CodexError(Struct, frozen=True):
 
 
 class CodexTokens(Struct, frozen=True):
-    """Tokens of one response: cached ones count as input, reasoning ones as output."""
+    """Tokens of one response: input includes cached tokens, output includes reasoning tokens."""
 
     input_tokens: Count = 0
     cached_input_tokens: Count = 0
@@ -99,7 +99,7 @@ class CodexLimits(Struct, frozen=True):
     secondary: CodexLimitWindow | None = None
 
     def reset(self) -> datetime | None:
-        """Return when the last exhausted limit resets; None: none is exhausted, or time unknown."""
+        """Return when the last exhausted limit resets, or None if none is or no time is known."""
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)
@@ -131,13 +131,13 @@ def folder(files: RunFiles) -> Path:
 
 
 def rollout(files: RunFiles, native: str) -> Path | None:
-    """Return the rollout of the conversation with the id `native`; None: there is none yet."""
+    """Return the rollout of the conversation `native`, or None if it has no rollout yet."""
     found = matching(folder(files), f"sessions/*/*/*/rollout-*-{native}.jsonl") if native else ()
     return next(iter(found), None)
 
 
 class CodexMessageParser:
-    """Parses one rollout, line by line: an earlier line names the model of a response."""
+    """Parses one rollout, line by line. The model of a response is named in an earlier line."""
 
     def __init__(self) -> None:
         self._model = ""

@@ -24,7 +24,7 @@ RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: a question form, or a permission request; empty: none is open."""
+    """Return the open dialog, a question form or a permission request; empty if none is open."""
     if counts := list(_FORM_COUNT.finditer(screen)):
         shown = screen[counts[-1].end() :]
         return asked_form(last_call(files, "PreToolUse"), partial(_form_screen, shown))
@@ -33,9 +33,9 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 
 
 def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None:
-    """Parse the form on the screen; None if it is closed, or shows none of these questions.
+    """Parse the form on the screen. Return None if it is closed or shows none of these questions.
 
-    The program takes free text as notes beside a choice only, so the form takes none.
+    The program takes free text only as a note to a choice, so the form takes no free text.
     """
     found = list(_FORM_CHOICE.finditer(shown))
     marked = [int(one[2]) for one in found if one[1]]

@@ -27,7 +27,7 @@ _AUTH_TYPES = {
 }
 #: Tools for questions and plans, which every agent keeps.
 _ALWAYS = ("ask_user", "write_todos", "exit_plan_mode")
-#: The tool that starts subagents. The setting that disables agents leaves the built-in ones.
+#: The tool that starts subagents. The setting that disables agents keeps built-in ones enabled.
 _SUBAGENT_TOOL = "invoke_agent"
 _HOOKS = ("BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "Notification")
 

@@ -80,7 +80,7 @@ def transcripts(files: RunFiles, native: str) -> Sequence[Path]:
 class GeminiMessageParser:
     """Parses one transcript, line by line.
 
-    The program appends a response again whenever it has grown; each part is returned once.
+    The program appends a response again whenever it has grown. Each message is returned once.
     """
 
     def __init__(self) -> None:

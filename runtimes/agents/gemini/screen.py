@@ -16,7 +16,7 @@ _TEXT_FIELD = re.compile(r"│ (?:> |╭)")
 #: The input box; group 1 is its text.
 INPUT_BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 INPUT_HINT = re.compile("Type your message or @path/to/file$")
-#: Heading of the dialog about a usage limit; its offer to try again is pointless.
+#: The heading of the dialog about a usage limit. The limit still holds when it offers a retry.
 LIMIT_HEADING = "Usage limit reached"
 #: The box of a question form.
 _FORM = re.compile(r"╭─+╮\n│ Answer Questions +│\n(.*?)╰", re.DOTALL)
@@ -24,7 +24,7 @@ _FORM = re.compile(r"╭─+╮\n│ Answer Questions +│\n(.*?)╰", re.DOTALL
 _AFTER_QUESTION = re.compile(r"^(\(Select all that apply\)|▲|● 1\.|1\.|>)", re.MULTILINE)
 #: The choice of a question that takes free text, and the one that confirms ticked choices.
 _FREE_TEXT, _DONE = "Enter a custom value", "●  Done"
-#: A question without choices: its text field, and what an empty one shows.
+#: A question without choices: its text field, and the placeholder of an empty field.
 _ONLY_TEXT = re.compile(r"^> (.*)\nEnter to submit ", re.MULTILINE | re.DOTALL)
 _EMPTY_FIELD = "Enter your response"
 #: The answers on the review page, one a line.
@@ -34,7 +34,7 @@ _REVIEW = re.compile(
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog: a question form, or a permission request; empty: none is open."""
+    """Return the open dialog, a question form or a permission request; empty if none is open."""
     if shown := form_text(screen):
         return asked_form(last_call(files, "BeforeTool"), partial(_form_screen, shown))
     heading, choices = permission_dialog(screen)
@@ -45,8 +45,8 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     """Return the heading and the choices of an open dialog; both empty if none is open.
 
-    A dialog for text has no choices. While a dialog is open there is no input box: the dialog is
-    below everything that looks like an input box.
+    A dialog for text has no choices. Text above a dialog may look like an input box, but there is
+    no input box while a dialog is open.
     """
     lines = screen.splitlines()
     box = max((place for place, line in enumerate(lines) if INPUT_BOX.match(line)), default=-1)
@@ -80,7 +80,7 @@ def form_text(screen: str) -> str:
 
 
 def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None:
-    """Parse the text of a form; None if it shows none of these questions."""
+    """Parse the text of a form. Return None if it shows none of these questions."""
     if review := _REVIEW.search(shown):
         rows = tuple(line.partition(" → ")[2] for line in review[1].splitlines())
         # A row without an arrow continues a wrapped answer: the answers are ambiguous then.

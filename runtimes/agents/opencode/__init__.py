@@ -46,7 +46,7 @@ _QUIET = {
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     "OPENCODE_DISABLE_SHARE": "1",
 }
-#: The variable with the configuration as JSON; what an agent type sets there is kept.
+#: The variable with the configuration as JSON. Settings that an agent type puts there are kept.
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
 #: The version in the path of each built-in provider's API.
 _API_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
@@ -154,7 +154,7 @@ def _providers(
 ) -> Mapping[str, object]:
     """Return the settings of the providers, with the model's own provider at the endpoint.
 
-    A provider that is not built in is taken to have OpenAI's chat API.
+    A provider that OpenCode does not know is assumed to have OpenAI's chat API.
     https://opencode.ai/docs/providers
     """
     given = settings.get("provider")

@@ -1,7 +1,7 @@
 """The database of OpenCode: sessions, messages and their parts.
 
-It is the source of turns, texts, tokens and costs. Only the program's port (`port`) tells what the
-program waits for, and that it retries after an error.
+The database is the source of turns, texts, tokens and costs. Only the program's port (`port`) tells
+what the program waits for and whether it retries after an error.
 """
 
 import os
@@ -59,7 +59,7 @@ class OpenCodeTokens(Struct, frozen=True):
     cache: OpenCodeCache = OpenCodeCache()
 
     def usage(self, cost: float) -> Usage:
-        """Convert to `Usage`. The program reports a cost of 0 if it knows no price: None then."""
+        """Convert to `Usage`. Its cost is None if the program reports 0: it knows no price."""
         return Usage(
             input=self.input,
             output=self.output,
@@ -147,7 +147,7 @@ def fingerprint(names: tuple[str, str]) -> tuple[object, ...]:
 
 
 def query(files: RunFiles, sql: str, *values: object) -> Sequence[tuple[Any, ...]] | None:
-    """Return the rows that a query finds; None if the database cannot be read."""
+    """Return the rows that a query finds, or None if the database cannot be read."""
     try:
         with open_database(database(files)) as connection:
             return connection.execute(sql, values).fetchall()

@@ -25,7 +25,7 @@ _PAUSE_SECONDS = 0.2
 
 
 def post_until_received(program: int, server: Path, conversation: str, prompt: str) -> None:
-    """Post the message every 20 seconds until the conversation contains it one more time.
+    """Post the message every 20 seconds until the conversation contains one more copy of it.
 
     Gives up when the program has ended, or after ten minutes. `program` is a pid, `server` the file
     with port and password.

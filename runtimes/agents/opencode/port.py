@@ -1,4 +1,4 @@
-"""The HTTP API of a running OpenCode, which tells what it waits for, and takes the answers.
+"""The HTTP API of a running OpenCode, which shows what it waits for, and takes the answers.
 
 https://opencode.ai/docs/server. Each run has a port of its own on loopback, behind a password.
 """
@@ -24,7 +24,8 @@ from runtimes.files import read_text
 from runtimes.sockets import loopback_connection
 
 _TIMEOUT_SECONDS = 1.0  #: It responds in milliseconds once it is up.
-#: For all requests on one connection: an agent may listen at the port, and answer byte by byte.
+#: The limit for all requests on one connection: an agent may listen at the port and respond byte by
+#: byte.
 _DEADLINE_SECONDS = 3.0
 _RESPONSE_BYTES = 1024 * 1024
 #: The choices of a permission, each with the API's word for it.
@@ -73,7 +74,7 @@ def server_file(files: RunFiles) -> Path:
 
 
 def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:
-    """Return the responses to `GET` for each path, decoded; None if a request failed."""
+    """Return the decoded response to `GET` for each path, or None if a request failed."""
     try:
         with _connection(files) as request:
             return [
@@ -85,7 +86,10 @@ def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None
 
 @contextmanager
 def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
-    """Yield a function from method, path and body to the response. Both raise `OSError`."""
+    """Yield a function that takes method, path and body and returns the response.
+
+    Connecting and every request may raise `OSError`.
+    """
     server = decode_json(read_text(server_file(files)), OpenCodeServer)
     if server is None:
         raise OSError(f"{server_file(files)} does not say where the program answers")
@@ -127,7 +131,7 @@ def _cut_off(sock: socket.socket, seconds: float) -> Iterator[None]:
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the first pending permission or question; empty: none. Raises `OSError`.
+    """Return the first pending permission or question, or an empty dialog. Raises `OSError`.
 
     The program's port knows what is pending, so `screen` is not used.
     """

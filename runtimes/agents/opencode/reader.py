@@ -29,14 +29,14 @@ from runtimes.base import Seen
 
 #: After this many attempts another retry is unlikely to succeed.
 _ATTEMPTS = 3
-#: The program's own backoff is shorter: a longer wait was set by the provider.
+#: The program's own backoff is shorter than this: a wait of this length was set by the provider.
 _LONG_WAIT = timedelta(minutes=2)
 _STATE = {
     **port.PENDING,
     "/session/status": dict[str, OpenCodeStatus],
 }
-#: The port is asked at every look for some time after a write, then in intervals: asking a
-#: thousand ports takes seconds.
+#: The port is read at every look until `_RECENT` after a write, then once per `_INTERVAL`, because
+#: reading a thousand ports takes seconds.
 _RECENT, _INTERVAL = timedelta(seconds=15), timedelta(seconds=30)
 #: The error of a response that a person aborted.
 _ABORTED = "MessageAbortedError"
@@ -140,7 +140,7 @@ class OpenCodeReader(Reader):
             self._turn = _blocked(self._turn, evidence, text, f"{name} {data.get('statusCode')}")
 
     def _is_due(self, now: datetime) -> bool:
-        """Whether to ask the port now; if so, set the time by which to ask it again."""
+        """Whether to read the port now; if so, note when to read it next."""
         recent = self._touched is not None and now - self._touched < _RECENT
         if not recent and now < self._ask_at:
             return False
@@ -148,7 +148,7 @@ class OpenCodeReader(Reader):
         return True
 
     def _unchanged(self, agent: Agent) -> Agent | None:
-        """Return the last state if that was waiting or blocked and nothing was written; or None."""
+        """Return the last state if it was waiting or blocked and nothing was written since."""
         last = self._last
         stopped = last.activity in (Activity.WAITING_INPUT, Activity.BLOCKED)
         if not stopped or last.seen != agent.seen:

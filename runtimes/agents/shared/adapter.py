@@ -39,8 +39,8 @@ _CONVERSATION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class AgentAdapter(ABC):
     """Base of the adapters: how an agent type's program starts and how its state is read.
 
-    Adapters are made from an `AgentType` and hold no state of a session. They know no runtime: they
-    get what a runtime saw, and return what it has to start.
+    Adapters are made from an `AgentType` and hold no state of a session. They call no runtime: they
+    get what a runtime saw, and return the command that it has to start.
     """
 
     program = ""  #: The usual command.
@@ -48,25 +48,30 @@ class AgentAdapter(ABC):
     other_login = ""  #: The end of a sentence that names other ways to sign in.
     not_adopted = ""  #: Why it cannot resume a copy of a user's conversation; empty: it can.
 
-    #: The pause that it needs between a paste and Enter, in seconds; measured with five programs.
+    #: The pause that the program needs between a paste and Enter, in seconds (measured with five
+    #: programs).
     submit_seconds = 0.6
-    #: Whether `Reader.read` needs the screen: some dialogs and retries are visible there only.
+    #: Whether `Reader.read` needs the screen, because some dialogs and retries are visible only
+    #: there.
     wants_screen = True
     remembers = True  #: Whether a run that resumes a conversation knows its earlier messages.
     writes_outside = True  #: Whether it can write outside its workspace, to `RunFiles.summary`.
-    #: How it takes a system prompt: `system-prompt` (an option) or `instructions-file`.
+    #: How the program takes a system prompt: `system-prompt` (an option) or `instructions-file`.
     preambles: Collection[str] = ("instructions-file",)
-    #: Its own tool names by kind (`read`, `edit`, `run`, `web`); empty: it cannot be limited.
+    #: The program's tool names by kind (`read`, `edit`, `run`, `web`); empty if its tools cannot be
+    #: limited.
     tools: Mapping[str, Collection[str]] = {}
     permission_modes = True  #: Whether it has permission modes.
-    #: Whether it can be limited to given MCP servers, and kept from running its repository's hooks.
+    #: Whether the program can be limited to given MCP servers, and whether the repository's hooks
+    #: can be disabled.
     limits_mcp_servers, limits_hooks = False, False
     supports_subagents = True  #: Whether it can start subagents, which can be switched off.
     limits_subagents = False  #: Whether the number of its concurrent subagents can be limited.
     provider = ""  #: Base URL of its provider's API, without a version; empty: unknown.
     #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
-    #: Matches the input box on the screen, with its text as group 1; None: only colours show it.
+    #: Matches the input box on the screen, with its text as group 1. None if only colours mark the
+    #: box.
     input_box: re.Pattern[str] | None = None
     input_hint = re.compile("$")  #: Matches what an empty input box shows.
     reader: Callable[[RunFiles], Reader]  #: Makes a reader for one run.
@@ -88,21 +93,21 @@ class AgentAdapter(ABC):
         """Write the files the program needs (settings, hooks, prompt); return how to start it.
 
         Without a `prompt` the program waits for a message at its terminal. `resume` is the id of
-        the conversation to resume, or empty; one that is missing from the session's home is
-        replaced by a new conversation. Idempotent.
+        the conversation to resume, or empty. If the session's home has no such conversation, a new
+        one begins. Idempotent.
         """
 
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy a conversation of this process's user into a session's home, before its first run.
 
-        `native` is its id. Raises `NotAdopted`, also if the program cannot resume such a copy, and
-        `OSError` if it cannot be copied.
+        `native` is the conversation's id. Raises `NotAdopted`, also if the program cannot resume
+        such a copy, and `OSError` if the copying fails.
         """
         raise NotAdopted(f"{self.not_adopted}: start the session without --resume")
 
     @abstractmethod
     def dialog(self, files: RunFiles, screen: str) -> Dialog | None:
-        """Return the dialog of a waiting run; None: the program takes answers as messages.
+        """Return the dialog of a waiting run, or None if the program takes answers as messages.
 
         If no dialog is recognised, the `Dialog` is empty. Raises `OSError` if the program does not
         answer at its port.
@@ -111,7 +116,7 @@ class AgentAdapter(ABC):
     def environment(self, files: RunFiles) -> Mapping[str, str]:
         """Return the environment of the agent's program, without variables that hold model keys.
 
-        Prepares the folders that its variables name.
+        Prepares the folders that the variables name.
         """
         own, keys = self._type, self.login_variables
         public = tuple(name for name in own.pass_env if not _is_key(name, keys))
@@ -147,8 +152,8 @@ class AgentAdapter(ABC):
     def messages(self, files: RunFiles) -> MessageReader:
         """Return a reader of the messages in `records`.
 
-        They are the messages of all conversations of the session, or those of this run, if the
-        program has separate files for each run.
+        It returns the messages of this run if the program has separate files for each run, else
+        those of all conversations of the session.
         """
         return LineMessageReader(lambda: self._conversations(files), self.parser)
 
@@ -157,7 +162,7 @@ class AgentAdapter(ABC):
         """Return the files with the messages of all conversations, in order."""
 
     def version(self) -> str:
-        """Return the version number in the first line that `--version` prints; empty if none.
+        """Return the version number in the first line of `--version`, or an empty string.
 
         Raises `FileNotFoundError` if the program is not installed.
         """
@@ -172,7 +177,7 @@ class AgentAdapter(ABC):
     def check(
         self, environ: Mapping[str, str], endpoint: Endpoint = PROVIDER_DEFAULT
     ) -> Sequence[str]:
-        """Return what prevents a start, each problem with its remedy; empty: nothing does.
+        """Return the problems that prevent a start, each with its remedy; empty if there are none.
 
         `environ` has the server's variables, `endpoint` the model API that the runs would use.
         """
@@ -243,13 +248,12 @@ def conversation(files: RunFiles, chosen: str) -> str:
 def with_prompt(
     files: RunFiles, argv: Iterable[str], prompt: str, name: str = ""
 ) -> tuple[str, ...]:
-    """Return a command line with the prompt as its last argument, read from its file at the start.
+    """Return a command line whose last argument is the prompt, read from its file at the start.
 
-    Without a prompt the command line is returned as it is.
-
-    `name` is the option that takes the prompt, with `=`; empty: it is an argument by itself. Only
-    the program's command line has the prompt, not those of the sandbox and the terminal around it.
-    If the prompt is too long for an argument, the argument points to its file.
+    Without a prompt the command line is returned unchanged. `name` is the option that takes the
+    prompt, with `=`; if it is empty, the prompt is an argument by itself. The prompt is visible
+    only in the program's command line, not in those of the sandbox and the terminal around it. If
+    the prompt is too long for an argument, the argument points to its file.
     """
     if not prompt:
         return tuple(argv)
@@ -261,7 +265,7 @@ def with_prompt(
 
 
 def option(name: str, value: str) -> Sequence[str]:
-    """Return an option with its value as two arguments; nothing if the value is empty."""
+    """Return an option and its value as two arguments, or no arguments if the value is empty."""
     return (name, value) if value else ()
 
 
@@ -273,16 +277,15 @@ def tool_names(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> 
 def login_variable(
     agent_type: AgentType, environ: Mapping[str, str], variables: Collection[str]
 ) -> str:
-    """Return the first of a program's configured variables that is in `variables`; empty: none."""
+    """Return the first of a program's configured variables that is in `variables`, else empty."""
     passed = [name for name in agent_type.pass_env if environ.get(name)]
     return next((name for name in (*passed, *agent_type.env) if name in variables), "")
 
 
 def no_variables(agent_type: AgentType, endpoint: Endpoint) -> list[str]:
-    """Return the problem of a program that gets no variable at all, and so no credentials.
+    """Return a problem if a program gets no variable and no endpoint, and so has no credentials.
 
-    Empty: it gets a variable or an endpoint. For programs that support too many providers to know
-    which variable a model needs.
+    Used for programs that support so many providers that the variable a model needs is unknown.
     """
     if endpoint != PROVIDER_DEFAULT or agent_type.pass_env or agent_type.env:
         return []

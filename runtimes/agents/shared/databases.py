@@ -1,9 +1,9 @@
 """Reads SQLite databases that agents write, from a copy of the bot's own.
 
 SQLite itself follows links, waits at pipes and locks, maps the file `-shm` beside a database into
-memory (an agent that truncates it kills the process), and runs what a database defines: triggers,
-views and functions of its schema. So database and write-ahead log are copied first, within limits;
-the copy has no triggers and no views, and no query runs for long.
+memory (an agent that truncates this file kills the process), and runs the triggers, views and
+functions in a database's schema. So database and write-ahead log are copied first, within limits;
+the copy has no triggers and no views, and the time of queries is limited.
 """
 
 import os
@@ -44,7 +44,7 @@ _CODE = """FROM sqlite_schema WHERE NOT (
 
 @contextmanager
 def open_database(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of a database for reading. Queries fail after two seconds altogether.
+    """Open a copy of a database for reading. Its queries may take two seconds in total.
 
     Raises `sqlite3.Error`, also where one of its files is a link or a pipe, or is too large.
     """
@@ -58,7 +58,7 @@ def open_database(database: Path) -> Iterator[sqlite3.Connection]:
 def copy_database(database: Path, into: Path) -> None:
     """Copy one state of a database to `into`, and its write-ahead log to `into` with `-wal`.
 
-    Raises `sqlite3.Error`, also if its program changes more than the log in the meantime.
+    Raises `sqlite3.Error`, also if the database file itself changes meanwhile, not only its log.
     """
     try:
         with open_regular(database) as file:
@@ -80,7 +80,7 @@ def copy_database(database: Path, into: Path) -> None:
 
 @contextmanager
 def open_copy(copy: Path, seconds: float) -> Iterator[sqlite3.Connection]:
-    """Open a copy for writing, without its triggers and views, which are restored at the end.
+    """Open a copy for writing. Its triggers and views are removed, and restored at the end.
 
     Once `seconds` have passed, every statement fails. Raises `sqlite3.Error`.
     """

@@ -34,12 +34,12 @@ class Dialog(Struct, frozen=True, kw_only=True):
     id: str = ""  #: Differs from that of the next dialog; empty: no dialog is recognised.
     state: str = ""  #: Changes with every step of an answer that takes several.
     choices: tuple[tuple[str, AnswerStep], ...] = ()  #: Each label with the step that takes it.
-    #: Returns the next step of an answer in other words, or None if it does not fit; None: the
-    #: dialog takes no other words.
+    #: Returns the next step of an answer in free text, or None if the text does not fit. None if
+    #: the dialog takes no free text.
     free_text: Callable[[str], AnswerStep | None] | None = None
 
     def step(self, answer: str) -> AnswerStep | None:
-        """Return how to give this answer; None: no choice fits, and free text is not taken."""
+        """Return how to give this answer, or None if no choice fits and free text is not taken."""
         number = choice_number(answer, [label for label, _ in self.choices])
         if number is not None:
             return self.choices[number - 1][1]
@@ -49,8 +49,8 @@ class Dialog(Struct, frozen=True, kw_only=True):
 def choice_number(answer: str, labels: Sequence[str]) -> int | None:
     """Return the number of the choice that an answer names.
 
-    An answer is that number, counted from 1, the label or its first words, or a word such as yes,
-    no and always. None: no choice fits.
+    An answer is a number counted from 1, a label or its first words, or a word such as yes, no or
+    always. Returns None if no choice fits.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))

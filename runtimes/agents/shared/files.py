@@ -1,7 +1,7 @@
 """Reads files in folders that agents can write to.
 
-An agent may put a link or a named pipe where a file belongs, or write anything into it, terabytes
-of nothing too. Nothing here follows a link, waits at a pipe, reads without a bound or raises on
+An agent may replace a file by a link or a named pipe, or write anything into it, even a hole of
+terabytes. These functions never follow a link, wait at a pipe, read without a bound or raise on
 unexpected content.
 """
 
@@ -30,7 +30,7 @@ Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 
 #: The most bytes of a file that one search reads, and the size of its steps.
 _LOOK_BYTES, _STEP_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024
-#: The most bytes of new lines that are read at once; the next call continues.
+#: The most bytes of new lines that one call reads; the next call reads on from there.
 NEW_BYTES = 128 * 1024 * 1024
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
@@ -93,14 +93,14 @@ def decode_lines(lines: Iterable[str], kind: type[_T]) -> Iterator[_T]:
 
 
 def decode_rows(rows: Iterable[object], kind: type[_T]) -> Iterator[_T]:
-    """Yield the rows of a database that have this type: a column may hold values of any type."""
+    """Yield the rows of a database that have this type; in SQLite, a column may hold any type."""
     for row in rows:
         with suppress(msgspec.ValidationError):
             yield msgspec.convert(row, kind)
 
 
 class WatchedFile(Generic[_T]):
-    """A small JSON file that its program replaces as a whole; decoded only after a change."""
+    """A small JSON file that its program replaces as a whole. It is decoded only after a change."""
 
     def __init__(self, path: Path, kind: type[_T]) -> None:
         self._path = path
@@ -137,13 +137,15 @@ class LineTail:
         self.path = path
         self._name = str(path)
         self._most = most
-        #: Modification time at the last `new`, in seconds since 1970; None: the file is missing.
+        #: The modification time at the last `new`, in seconds since 1970; None if the file was
+        #: missing.
         self.modified: float | None = None
         self.offset = 0  #: How many bytes were read.
         self.restarts = 0  #: How often reading began at the file's beginning.
         self._inode = 0
         self._size = 0
-        #: Length of the line that the last `new` skipped before those it returned; 0: none.
+        #: The length of the line that the last `new` skipped before the lines it returned; 0 if it
+        #: skipped none.
         self.skipped_bytes = 0
         self._partial = b""
         self._skipping = 0  #: Bytes skipped so far of a line that is too long.
@@ -151,7 +153,7 @@ class LineTail:
     def new(self) -> list[str]:
         """Return the lines completed since the last call, without line ends.
 
-        Reads at most `most` bytes: the next call continues in a longer file.
+        Reads at most `most` bytes; the next call reads the rest of a longer file.
         """
         self.skipped_bytes = 0
         try:
@@ -178,7 +180,7 @@ class LineTail:
     def to_end(self) -> Iterator[str]:
         """Return the lines completed since the last call, up to the file's present end.
 
-        Reads at most 128 MiB: the next call continues in a longer file.
+        Reads at most 128 MiB; the next call reads the rest of a longer file.
         """
         lines = self.new()
         return chain(lines, self._more(min(self._size, self.offset + NEW_BYTES)))

@@ -40,7 +40,7 @@ class HookPayload(TimedRecord, frozen=True):
 
 
 class HookCall(Struct, frozen=True):
-    """One line of the spool. A hook of an earlier run may be late, so `run` has to be checked."""
+    """One line of the spool. Check its `run`: a hook of an earlier run may be late."""
 
     run: int
     hook: HookPayload
@@ -48,12 +48,12 @@ class HookCall(Struct, frozen=True):
 
     @property
     def time(self) -> datetime:
-        """The time in the payload; if it has none, that of the call."""
+        """The time in the payload, or the time of the call if the payload has none."""
         return self.hook.timestamp or from_seconds(self.at)
 
 
 def last_call(files: RunFiles, event: str) -> HookCall | None:
-    """Return the last call for an event, such as `PreToolUse`; None: none, or another run's."""
+    """Return the last call for an event, such as `PreToolUse`; None if this run has none."""
     # Quotes within the payload's strings are escaped, so they never match.
     call = decode_json(last_line_with(files.spool, f'"{event}"'), HookCall)
     return call if call is not None and call.run == files.run else None

@@ -49,7 +49,7 @@ class MessageReader(Protocol):
         ...
 
 
-#: Parses the messages of one line; it gets all lines of one file in order.
+#: Parses the messages of one line. A parser gets all lines of one file, in order.
 LineParser = Callable[[str], Iterable[Message]]
 
 
@@ -59,7 +59,7 @@ class LineMessageReader:
     def __init__(
         self, paths: Callable[[], Iterable[Path]], parser: Callable[[], LineParser]
     ) -> None:
-        """Each call of `paths` lists the files in order; `parser` makes a parser for one file."""
+        """`paths` lists the files in order at each call; `parser` makes a parser for one file."""
         self._paths = paths
         self._parser = parser
         self._files: dict[Path, tuple[LineTail, LineParser]] = {}
@@ -68,7 +68,7 @@ class LineMessageReader:
     def new(self) -> list[Message]:
         """Return the next messages; see `MessageReader`. A skipped line becomes a note.
 
-        Reads at most 128 MiB of lines without messages: the next call continues.
+        Reads at most 128 MiB of lines without messages; the next call reads on from there.
         """
         left = NEW_BYTES
         for path in self._paths():

@@ -83,8 +83,8 @@ def describe_questions(arguments: object) -> str:
 def parse_answers(questions: Sequence[Question], text: str) -> Sequence[Sequence[str]] | None:
     """Split a text into an answer for each question: labels of choices, or free text.
 
-    Several questions are answered by a line each, several choices are separated by commas. None:
-    a question has no answer, or gets free text where choices have to be ticked.
+    Each question is answered by one line, in which several choices are separated by commas. Returns
+    None if a question has no answer, or gets free text where choices have to be ticked.
     """
     lines = [text] if len(questions) == 1 else [line for line in text.splitlines() if line.strip()]
     found = [_answer(one, line.strip()) for one, line in zip(questions, lines, strict=False)]
@@ -106,8 +106,8 @@ def asked_form(
 ) -> Dialog:
     """Return the dialog of a question tool's form, which `parse` reads from the screen.
 
-    `asked` is the last call of a tool, which may not be the question tool; None: there was no call.
-    The `Dialog` is empty without a call, or if `parse` returns None.
+    `asked` is the last call of any tool, or None. The dialog is empty if `asked` is None or `parse`
+    returns None.
     """
     questions = parse_questions(asked.hook.tool_input) if asked else ()
     form = parse(questions)
@@ -141,7 +141,7 @@ def _next_step(questions: Sequence[Question], screen: FormScreen, text: str) -> 
 
 
 def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
-    """Return the index of the question on the screen; None unless exactly one matches.
+    """Return the index of the question on the screen, or None unless exactly one matches.
 
     Only letters and digits are compared, because screens wrap and decorate the text.
     """

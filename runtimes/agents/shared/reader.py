@@ -37,9 +37,10 @@ class Reader(ABC):
         self._listens_since: datetime | None = None
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the agent's activity with its evidence. An unreadable source changes nothing.
+        """Return the agent's activity with its evidence. An unreadable source does not change it.
 
-        `seen` is the runtime's probe, `screen` the text on the terminal; None: it was not captured.
+        `seen` is the runtime's probe; `screen` is the text on the terminal, or None if it was not
+        captured.
         """
         self._update()
         agent = replace(
@@ -76,7 +77,7 @@ class Reader(ABC):
 
     @abstractmethod
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return `agent`, as the files show it, with the activity it has now.
+        """Return `agent`, which was read from the files, with its present activity.
 
         Not called for a program that has ended.
         """
@@ -131,7 +132,7 @@ def waiting(agent: Agent, since: datetime | None, evidence: str, question: str) 
 
 
 def exited(seen: Seen, agent: Agent) -> Agent | None:
-    """Return the agent as exited; None while its program runs, or if that is unknown."""
+    """Return the agent as exited, or None if its program runs or may run."""
     if seen.program is not Probe.DEAD:
         return None
     end = seen.exit

@@ -18,7 +18,7 @@ _SPAN = re.compile(r"([\d.]+)(ms|[hms])")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 #: `Access resets at 2:09 AM UTC`, `try again at 2:19 AM`.
 _AT = re.compile(r"\b(?:resets|try again) at ((?:1[0-2]|[1-9]):[0-5]\d [AP]M)( UTC)?")
-#: Such a time has no seconds: the limit may last until the end of its minute.
+#: Clock times in messages have no seconds, so the limit may last until the end of the minute.
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 
 
@@ -41,9 +41,9 @@ class UsageCounter:
         self._add(model, used)
 
     def usage(self) -> Usage:
-        """Return the total and the usage of each model that has a name.
+        """Return the total, and the usage of each model that has a name.
 
-        The total has a cost only if every model has one.
+        The total has a cost only if every model has a cost.
         """
         if self._total is None:
             used = self._models.values()
@@ -74,7 +74,7 @@ def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
 
 
 def limit_reset(text: str, at: datetime | None) -> datetime | None:
-    """Return when the usage limit named in an error message resets; None if unknown.
+    """Return when the usage limit in an error message resets, or None if the message does not say.
 
     `at` is the time of the message. Understands the sentences of the providers' APIs and of the
     programs, as recorded in `tests/runtimes/recordings`. A clock time without a zone is this
