@@ -87,7 +87,7 @@ class ActionDispatcher:
         """Return the retry of an action for which a git command failed.
 
         GitHub answers git with the same 403 whether the App is suspended, not installed, or the
-        repository is gone. GitHub's API, which is asked here, tells these cases apart.
+        repository is gone. A request to GitHub's API tells these cases apart.
         """
         try:
             self.github.read.repository(repository)
@@ -101,7 +101,8 @@ class ActionDispatcher:
         """Return the result of an action that took effect without a record, or None if it did not.
 
         Recognises pushes, pull requests, updates and merges, which decisions no longer order once
-        they took effect. Returns None for every other kind, which can be repeated without harm.
+        they took effect. Returns None for actions of other kinds, which can be repeated without
+        harm.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()
@@ -124,7 +125,7 @@ class ActionDispatcher:
                 return None
 
     def _has_project(self, session: Session, action: actions.Action) -> bool:
-        """Whether the session's project is configured. A stop needs no project: always True."""
+        """Whether the session's project is configured. True for a stop, which needs no project."""
         return isinstance(action, actions.Stop) or session.project in self.locations.projects
 
     def _missing(self, session: Session, action: actions.Action) -> str:
@@ -283,8 +284,8 @@ class ActionDispatcher:
     ) -> Completed:
         """Write the session's status into a check run. Only a GitHub App may create check runs.
 
-        `first`: no earlier attempt can have created the check run, so GitHub is not searched for
-        it. See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
+        `first` says that no earlier attempt can have created the check run, so GitHub is not
+        searched for it. See https://docs.github.com/en/rest/checks/runs#create-a-check-run.
         """
         if not self.github.reports.can_create_check_runs:
             return Completed(result="only a GitHub App can create check runs")

@@ -1,11 +1,11 @@
 """Removes what a former leader did after it had lost its lease.
 
-Every action is checked right before its effect, but the process can be suspended between the two:
-by a signal, by a debugger, or with its machine. When it continues, its request or `git push` takes
-effect, although another bot has carried out the same action meanwhile. A `git push` even outlives
-its process. Only actions that were due when the former leader was replaced can have been carried
-out twice in this way; the effects of each are found by its key. The store keeps these actions,
-because the bot that replaced the leader may itself be replaced or restarted.
+Every action is checked right before its effect, but the process can be suspended between the check
+and the effect: by a signal, by a debugger, or with its machine. When it continues, its request or
+`git push` takes effect, although another bot has carried out the same action meanwhile. A `git
+push` even outlives its process. Only actions that were due when the former leader was replaced can
+have been carried out twice in this way; the effects of each are found by its key. The store keeps
+these actions, because the bot that replaced the leader may itself be replaced or restarted.
 """
 
 import logging
@@ -47,8 +47,8 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 class LateEffects:
     """Removes duplicate effects of former leaders, which are bots that lost the lease.
 
-    Each resync calls `remove`. An action is checked until shortly after its former leader has
-    ended, and for a day at most.
+    Each resync calls `remove`. Effects of an action are searched until shortly after its former
+    leader has ended, and for a day at most.
     """
 
     outbox: OutboxTable

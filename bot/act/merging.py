@@ -100,8 +100,8 @@ class Merger:
     def _recheck_access(self, session: Session, action: MergePull | Enqueue) -> RetryLater | None:
         """Return a retry if someone who approved or requested the merge has lost write access.
 
-        Returns None if all of them may still write. Access is read uncached. A refresh of the pull
-        request is requested along with the retry.
+        Returns None if all these people may still write. Access is read uncached. A refresh of the
+        pull request is requested along with the retry.
         """
         logins = {
             verdict.author

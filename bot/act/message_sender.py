@@ -1,7 +1,8 @@
 """Sends messages to agents' terminals, enters people's answers into dialogs, types their keys.
 
 Sending does not wait until the message arrives. The sent message awaits its receipt
-(`bot.store.outbox`): the agent observer sees that it arrived, or the next decision sends it again.
+(`bot.store.outbox`): either the agent observer sees that the message arrived, or the next decision
+sends it again.
 """
 
 from contextlib import suppress
@@ -34,7 +35,8 @@ from lifecycle.react.messages import ANSWER, REFUSED
 from runtimes.base import RuntimeFailure
 from runtimes.host import OpenDialog, RunRef, UnsentInput
 
-#: How long the first attempt may take to arrive; each later one may take twice as long as before.
+#: How long the message of the first attempt may take to arrive. The time doubles with each later
+#: attempt.
 _RECEIPT_SECONDS = 8.0
 #: How long keys may wait to be typed. Later they would surprise the person.
 _KEYS_LAST = timedelta(seconds=10)
@@ -153,8 +155,7 @@ class MessageSender:
         """Take the next step of an answer to the open dialog.
 
         An answer is refused if it was written before the question or matches none of its choices.
-        All steps of one answer go into the same dialog, each into the page of the dialog it belongs
-        to.
+        All steps of one answer go into the same dialog, each into the page that it answers.
         """
         if not dialog.id:
             return RetryLater(
@@ -194,7 +195,7 @@ class MessageSender:
 def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
     """Return the receipt of an attempt. `before` is the receipt of the attempt before it, if any.
 
-    All attempts at one ordered message share `order`, which is part of the keys they are sent by.
+    All attempts at one ordered message share `order`, which is part of the key of each attempt.
     """
     return Receipt(
         sent=Sent(at=now, until=now + _time_limit(attempt)),
@@ -210,7 +211,7 @@ def _time_limit(attempt: int) -> timedelta:
 def _next_attempt(receipt: Receipt | None) -> int:
     """Return the number of the next attempt, from 0. `receipt` is that of the last one, if any.
 
-    The number changes only once the message of the last attempt is known to be missing.
+    The number increases only once the message of the last attempt is known to be lost.
     """
     if receipt is None:
         return 0

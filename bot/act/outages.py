@@ -21,7 +21,7 @@ from bot.store import IncidentsTable, StoreFailure
 from bot.system.clock import Clock
 from runtimes.isolation import ISOLATIONS
 
-#: The pause before an action is tried again: in an outage of the machine, and of GitHub.
+#: The pauses before an action is tried again, in an outage of this machine and of GitHub.
 _PAUSE, _GITHUB_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
 #: The pause between two checks whether an outage is over.
 _LOOK_SECONDS = 2.0
@@ -52,7 +52,7 @@ def _full(data: Path) -> Path | None:
 
 
 def _writes(data: Path) -> bool:
-    """Whether `_PROBE_BYTES` can be written on each of `_disks`. Detects exceeded quotas, too."""
+    """Whether `_PROBE_BYTES` can be written on each of `_disks`, within all quotas."""
     try:
         for folder in _disks(data):
             with tempfile.TemporaryFile(dir=folder) as probe:
@@ -87,7 +87,8 @@ class Resource(NamedTuple):
     key: str  #: The key of its incident.
     words: re.Pattern[str]  #: Matches the messages of failures that its outage causes.
     text: str  #: For people: what happened, and the remedy.
-    #: Whether the outage is over; takes the data folder. None: another thread asks GitHub.
+    #: Given the data folder, whether the outage is over. None for GitHub, which another thread
+    #: asks.
     over: Callable[[Path], bool] | None
 
 
@@ -125,7 +126,7 @@ RESOURCES = (
     _engine("docker"),
     _engine("podman"),
 )
-#: Matches no message: a response with status 502 may concern a single request.
+#: Its pattern matches no message, because a response with status 502 may concern a single request.
 GITHUB = Resource(
     "github",
     re.compile(r"(?!)"),
@@ -152,8 +153,8 @@ class Outages:
     def retry_at(self, message: str, *, of_github: bool) -> datetime | None:
         """Return when to retry an action that failed with `message`, or None without an outage.
 
-        `of_github`: GitHub did not answer the action's request. As that may be the fault of the
-        request alone, GitHub is asked again.
+        `of_github` says that GitHub did not answer the action's request. Only this request may be
+        at fault, so GitHub is asked again.
         """
         if self.met(message):
             return self.clock() + _PAUSE
@@ -205,7 +206,7 @@ class Outages:
             del self._open[resource.key]
 
     def _github_is_back(self) -> bool:
-        """Whether GitHub answers. Another thread asks; False while it waits for the answer."""
+        """Whether GitHub answers. Another thread asks; until it knows, the result is False."""
         if self._answer is None:
             self._answer = self.workers.submit(self.github_answers)
         if not self._answer.done():

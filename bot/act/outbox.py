@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 
 #: How long a frozen action waits before it is checked again.
 _HELD = timedelta(seconds=2)
-#: How many times an action is tried whose request GitHub does not answer, although it answers
-#: others: for about an hour by default.
+#: The most attempts at an action whose request GitHub does not answer, although it answers others.
+#: By default they take about an hour.
 _OUTAGE_ATTEMPTS = 20
 
 
@@ -65,7 +65,8 @@ class Outbox:
     incidents: IncidentsTable
     outages: Outages
     writable: Callable[[], bool]  #: Whether the store can record results now.
-    #: Whether an action of a session, by its id, is still wanted; None: the session is frozen.
+    #: Takes a session's id and an action. Returns whether the action is still wanted, or None if
+    #: the session is frozen.
     still_wanted: Callable[[str, Action], bool | None]
     is_silenced: Callable[[str], bool]  #: Whether a repository is frozen or only observed.
     dispatcher: ActionDispatcher
@@ -77,7 +78,8 @@ class Outbox:
     on_done: Callable[[], None]  #: Called after an action's result was recorded.
     parallel: int = 8  #: How many actions are carried out at once.
     _under_way: dict[str, Future[bool]] = field(default_factory=dict, init=False)
-    #: The last action that an earlier process may have attempted; None: any.
+    #: The number of the last action that an earlier process may have attempted. None if it may have
+    #: attempted any.
     _inherited: int | None = field(default=None, init=False)
     #: The actions that this process attempted without success, by queue and kind.
     _tried: dict[tuple[str, KeyKind], set[int]] = field(default_factory=dict, init=False)
@@ -173,7 +175,7 @@ class Outbox:
             self._tried.pop(_place(due), None)
 
     def _check(self, due: DueAction) -> Stopped | None:
-        """Return what prevents the action now; None if nothing does."""
+        """Return the result that stops the action now, or None if nothing prevents it."""
         if not due.session:
             if self.is_silenced(due.repository):
                 return Withdrawn("the repository is frozen or only observed")

@@ -60,9 +60,9 @@ class Publishing:
     ) -> ActionResult:
         """Import the agent's commits, check them as untrusted input, and push them.
 
-        The push is refused if somebody else pushed commits that `head` does not contain. Where the
-        bot signs commits, unsigned ones are replaced instead, in the workspace too; the push of the
-        signed ones is ordered once they are observed.
+        The push is refused if somebody else pushed commits that `head` does not contain. If the bot
+        signs commits, nothing unsigned is pushed: the commits are replaced by signed ones, in the
+        workspace too, and a later decision orders the push of these.
         """
         pushed = self._pushes(session.id)
         mirror = self.locations.mirror(session.project) if pushed else self._identified(session)
@@ -86,10 +86,10 @@ class Publishing:
     def _sign(
         self, session: Session, mirror: Mirror, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult | None:
-        """Replace the commits by signed ones, which are checked and signed; None: they are signed.
+        """Replace the commits by signed ones. Return None if they are signed already.
 
-        Nothing is pushed before the workspace has the signed commits: its branch and GitHub's
-        would go different ways otherwise.
+        Nothing is pushed before the workspace has the signed commits. Otherwise its branch and
+        GitHub's would diverge.
         """
         head = publish.head
         if self.signer is None:
@@ -112,8 +112,8 @@ class Publishing:
     def _identified(self, session: Session) -> Mirror:
         """Return the mirror, with the current name of its repository on GitHub, looked up by id.
 
-        A push goes to a name, and since a rename another repository may have taken the old one.
-        Where the branch exists already, git itself refuses the push unless the branch is at the
+        A push is addressed to a name, and after a rename another repository may have taken the old
+        name. If the branch exists already, git itself refuses the push unless the branch is at the
         commit that the bot expects.
         """
         identity = self.github.read.identity(session.repository)
@@ -128,7 +128,7 @@ class Publishing:
         pushed: Mapping[str, datetime],
         check: FinalCheck,
     ) -> ActionResult:
-        #: The commit that the bot pushed last or adopted; empty: the branch must not exist.
+        #: The commit that the bot pushed last or adopted. If empty, the branch must not exist.
         adopted = session.work.base if session.origin is Origin.PULL else ""
         last = max(pushed, key=pushed.__getitem__, default=adopted)
         try:
@@ -197,7 +197,7 @@ class Publishing:
     ) -> ActionResult:
         """Open a pull request for the pushed branch, with the repository's template.
 
-        `first`: no earlier attempt can have opened one, so GitHub is not searched for it.
+        `first` says that no earlier attempt can have opened one, so GitHub is not searched for it.
         """
         project, mirror = (
             self.locations.projects[session.project],
@@ -250,10 +250,10 @@ class Publishing:
 
 
 def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish, us: str) -> str:
-    """Return why a person should see these commits before a push; empty: nothing is wrong.
+    """Return why a person should see these commits before a push; empty if nothing is wrong.
 
-    `there`: the commit of the branch on GitHub; empty: there is no such branch. `us`: the email of
-    the bot as a committer.
+    `there` is the commit of the branch on GitHub; it is empty if GitHub has no such branch. `us` is
+    the email of the bot as a committer.
     """
     head, most = publish.head, publish.max_file_mb
 

@@ -22,7 +22,7 @@ class Completed(Struct, frozen=True, kw_only=True):
 
 
 class AwaitingReceipt(Struct, frozen=True):
-    """A message or a step of an answer was sent; the action is done once its arrival is seen."""
+    """A message or a step of an answer was sent; the action is done once it has arrived."""
 
     receipt: Receipt
 
@@ -32,8 +32,8 @@ class RetryLater(Struct, frozen=True):
 
     why: str
     at: datetime | None = None  #: When it may succeed; None: after the usual backoff.
-    #: Whether it gets more attempts than usual, as for a request that GitHub does not answer.
-    #: While GitHub answers no other request either, the attempt is not counted.
+    #: Whether the action gets more attempts than usual, because GitHub did not answer its request.
+    #: The attempt is not counted if GitHub answers no other request either.
     outage: bool = False
 
 
@@ -45,7 +45,7 @@ class Rejected(Struct, frozen=True):
 
 
 class Withdrawn(Struct, frozen=True):
-    """The action is not wanted now, for example as its cause is gone. It may be ordered again."""
+    """The action is not wanted now, e.g. because its cause is gone. It may be ordered again."""
 
     why: str
     observed: Observation | None = None  #: Facts that make it unwanted.
@@ -63,5 +63,5 @@ class LeaseLost(Struct, frozen=True):
 Stopped = Withdrawn | Held | LeaseLost
 ActionResult = Completed | AwaitingReceipt | RetryLater | Rejected | Stopped
 
-#: Judges an action once more, right before its effect; None: it may take effect.
+#: Judges an action once more, right before its effect. Returns None if it may take effect.
 FinalCheck = Callable[[], Stopped | None]

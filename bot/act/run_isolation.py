@@ -39,14 +39,14 @@ def isolation_spec(
 
 
 def not_isolated(missing: NotIsolated) -> RetryLater | Rejected:
-    """Return the result of a start without isolation; it waits for an engine that is down."""
+    """Return the result of a start that has no isolation: a retry if the engine is down."""
     if missing.waits_for:
         return RetryLater(str(missing))
     return Rejected(str(missing), Reason.SPAWN_FAILED)
 
 
 def session_ports(locations: Locations, session: Session) -> Mapping[str, str]:
-    """Return the environment variables with the session's ports, which it has until its release.
+    """Return the environment variables with the session's ports, reserved until its release.
 
     Idempotent. Raises `RuntimeFailure` if the project's range has too few free ports.
     """

@@ -39,7 +39,8 @@ from runtimes.workspaces.worktree import Worktree
 #: How soon a handover to an agent at its cap is tried again.
 _AT_CAP = timedelta(seconds=10)
 
-#: The most characters of the progress file and lines of commits and files to send: the last ones.
+#: The most characters of the progress file, and the most lines of commits and of files, to send.
+#: The last ones are sent.
 _MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30
 
 
@@ -186,7 +187,9 @@ class AgentRuns:
         return Completed(result=result, observed=seen)
 
     def _limits(self, session: Session, mode: str) -> RunLimits:
-        """Return what the run may use. `mode` is its permission mode; if empty, the agent type's.
+        """Return what the run may use.
+
+        `mode` is its permission mode, or empty for that of the agent type.
 
         Raises `NotEnforced` if the agent's program cannot enforce a limit.
         """
@@ -207,9 +210,9 @@ class AgentRuns:
         base: str,
         held: Collection[str],
     ) -> str:
-        """Return the text that a run starts with; empty: it waits for a person's message.
+        """Return the text that a run starts with; empty if it waits for a person's message.
 
-        `held`: the steering files that were restored from the base branch.
+        `held` lists the steering files that were restored from the base branch.
         """
         if not start.prompt.name:
             return ""
@@ -242,7 +245,7 @@ class AgentRuns:
         return self.github.read.default_branch(session.repository)
 
     def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
-        """Return the rejection of a start if somebody else pushed a branch of the session's name.
+        """Return the rejection of a start if somebody else pushed the session's branch.
 
         Returns None if nobody did, or if the session's workspace exists.
         """
@@ -270,9 +273,9 @@ def end_programs(locations: Locations, archive: Archive, session: Session, run: 
 def release(locations: Locations, archive: Archive, session: Session, run: int) -> str | None:
     """End a session's programs, preserve its work in the mirror, remove its workspace and home.
 
-    Every step is safe to repeat. A workspace that another bot has made since, after a restore of
-    the session, is kept. Returns the commit with the preserved work; None if there was none to
-    lose.
+    Every step is safe to repeat. If another bot has meanwhile restored the session, the workspace
+    that it made is kept. Returns the commit with the preserved work, or None if there was nothing
+    to preserve.
     """
     completed = locations.workspace_of(session).completed
     end_programs(locations, archive, session, run)
@@ -359,7 +362,8 @@ def _notes(
 ) -> Prompt:
     """Return the prompt with the earlier agent's progress file, commits and uncommitted files.
 
-    `waiting`: open work on GitHub, listed in the prompt as well (`lifecycle.model.actions.Start`).
+    `waiting` is open work on GitHub, which the prompt lists as well
+    (`lifecycle.model.actions.Start`).
     """
     values = {
         "progress": progress[-_MOST_OF_PROGRESS:],

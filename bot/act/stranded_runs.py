@@ -1,7 +1,7 @@
 """Restarts runs whose requests to the model proxy may reach another program.
 
-After a restart the proxy uses the same port, because running programs know it. While the bot is
-down, another program may take that port and receive these programs' prompts and run tokens.
+After a restart the proxy uses the same port, because running programs have its address. While the
+bot is down, another program may take that port and receive these programs' prompts and run tokens.
 Isolated runs are not affected: they use a socket that no other program can replace.
 """
 
@@ -64,8 +64,7 @@ class StrandedRuns:
     def _stranded(self) -> list[Session]:
         """Return the sessions whose runs use the lost port.
 
-        These are the runs that are not isolated and started before the proxy wrote down its new
-        port.
+        These runs are not isolated, and started before the proxy recorded its new port.
         """
         paths, found = self.locations.paths, []
         written = paths.model_port.stat().st_mtime

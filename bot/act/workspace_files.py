@@ -1,4 +1,4 @@
-"""Files in workspaces that git does not have: the operator's, of submodules, of Git LFS."""
+"""Workspace files from outside the repository: the operator's, submodules', those of Git LFS."""
 
 import logging
 import shutil
@@ -29,9 +29,9 @@ def place_files(
 ) -> Rejected | None:
     """Write all such files into a workspace before a run; return why the run may not start.
 
-    `base`: the commit that the session's work begins at. `env_files`: texts of the operator's, by
-    their names. `steering`: patterns of files that no agent may leave for the next run. The log
-    says what is left out.
+    `base` is the commit at which the session's work begins. `env_files` maps the names of the
+    operator's files to their texts. `steering` has the patterns of files that no agent may leave
+    for the next run. The log says what is left out.
     """
     mirror = locations.mirror(session.project)
     if env_files:
@@ -48,7 +48,7 @@ def place_files(
 
 
 class LfsUnavailable(Exception):
-    """The files of Git LFS cannot be had; the message says why, and a remedy."""
+    """The files of Git LFS cannot be fetched. The message says why, and names a remedy."""
 
 
 def fetch_lfs(
@@ -60,7 +60,7 @@ def fetch_lfs(
 ) -> None:
     """Fetch the files of Git LFS of the workspace's branch and of `commits`.
 
-    `write`: those of the branch are written into the checkout. Raises `LfsUnavailable` and
+    With `write`, those of the branch are written into the checkout. Raises `LfsUnavailable` and
     `GitFailure`.
     """
     most, mirror = _most(locations, session), locations.mirror(session.project)
@@ -82,7 +82,7 @@ def fetch_lfs(
 def upload_lfs(
     locations: Locations, session: Session, workspace: Worktree, head: str, redact: Redaction
 ) -> Rejected | None:
-    """Upload the files of Git LFS of the commits that a push publishes; return why it is refused.
+    """Upload the LFS files of the commits that a push publishes; return why not to push, or "".
 
     Raises `GitFailure`.
     """

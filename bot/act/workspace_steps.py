@@ -64,7 +64,7 @@ class WorkspaceSteps:
     def tear_down(self, session: Session, run: int) -> RetryLater | str:
         """Tear down the workspace before its removal, which follows even if this fails.
 
-        Returns a retry while the commands run, then the reason if they failed, or "".
+        Returns a retry while the commands run. Afterwards returns why they failed, or "".
         """
         lines = self.locations.projects[session.project].teardown
         if not lines or not self.locations.workspace_of(session).made:
@@ -101,6 +101,6 @@ class WorkspaceSteps:
 
 
 def cancel(locations: Locations, session: Session, step: WorkspaceStep) -> None:
-    """End a running step of a session's workspace. It starts over when it is next needed."""
+    """End a running step of a session's workspace. The step starts over when it is next needed."""
     if locations.host.steps.cancel(session.id, step):
         locations.paths.step_token(session.id).unlink(missing_ok=True)
