@@ -1,8 +1,8 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Responses are decoded into Structs. Only writes sleep, until it is their turn. Retrying is left to
-the callers, but for one case: if GitHub refuses an App's token or JWT (401), the request is sent
-once more with a new one.
+Responses are decoded into Structs. Only writes sleep, until it is their turn. Callers retry, with
+one exception: if GitHub refuses an App's token or JWT (401), the request is sent once more with a
+new token.
 """
 
 import re
@@ -41,9 +41,9 @@ from bot.system.clock import Clock
 
 T = TypeVar("T")
 _SCOPES = "X-OAuth-Scopes"
-#: The account whose limits count for requests of the App itself: no owner has a colon.
+#: The account whose rate limits apply to requests of the App itself. No login contains a colon.
 _APP = "app:"
-#: A list with more pages is not read: `TryLater`.
+#: A list with more pages raises `TryLater`.
 MAX_PAGES = 100
 #: A refused JWT is sent again if the refusal corrects GitHub's known time by more than this.
 _CLOCKS_DIFFER = timedelta(seconds=30)
@@ -177,7 +177,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send `queries/NAME.graphql`, or the query `text`. None if the object does not exist.
+        """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
 
         The variables `owner` and `name` are set from `repository`. Partial data is not used: any
         error in the response raises an exception, unless it concerns only an optional field.

@@ -22,7 +22,7 @@ from bot.system.clock import Clock
 RENEW_EARLY = timedelta(minutes=10)
 
 
-#: GitHub recommends to have a JWT begin a minute ago; it may last ten minutes.
+#: GitHub recommends that a JWT begins a minute in the past, and allows ten minutes at most.
 _JWT_AGE, _JWT_LASTS = timedelta(seconds=60), timedelta(minutes=8)
 
 
@@ -36,7 +36,8 @@ class Credentials(Struct, frozen=True, kw_only=True):
     token: str = ""
     app_id: str = ""
     private_key: str = ""
-    #: The owners whose installations of the App are used; empty: all. Ignored with a token.
+    #: The owners whose installations of the App are used, or all owners if empty. Ignored with a
+    #: token.
     owners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -90,7 +91,7 @@ class AccessTokens:
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """Return the token for git. An App's has only the permissions of `permissions_of_git`.
+        """Return the token for git, with only the permissions of `permissions_of_git` for an App.
 
         More programs can see git's token than the API's, because git is a separate process. Without
         an App, git and the API use the same token.
@@ -124,7 +125,7 @@ class AccessTokens:
             ) from error
 
     def allows_owner(self, owner: str) -> bool:
-        """Whether the bot may work in this account. If no owners are configured, it may in all."""
+        """Whether the bot may work in this account. Without configured owners, it may in any."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed
 

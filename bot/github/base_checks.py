@@ -6,7 +6,8 @@ from bot.github.api_client import ApiClient
 from bot.github.checks import BaseChecks, base_checks
 from bot.github.shapes import AtObject, CheckedCommit, GraphQLShape, NodeList
 
-#: How long completed checks of a commit are cached, as a rerun may change them; most entries.
+#: How long completed checks of a commit are cached, because a rerun may change them, and the most
+#: cached commits.
 _CACHED, _MOST = timedelta(minutes=10), 1000
 
 

@@ -151,7 +151,7 @@ def _ran_for_pull(context: CheckContext) -> bool:
     """Whether a check of a pull request's head ran because of the pull request.
 
     Checks of pushes, deployments and schedules say nothing about other pull requests. A check that
-    is no GitHub Actions workflow has no event, and counts as one that did.
+    is not a GitHub Actions workflow has no event, so it counts as run for the pull request.
     """
     event = check_identity(context).event
     ran = check_state(context) not in (CheckState.SKIPPED, CheckState.PENDING)
@@ -175,7 +175,7 @@ def failed_queue_checks(commit: CheckedCommit, me: str) -> tuple[Check, ...]:
 
 
 def required_checks(base: BaseRef | None) -> frozenset[str] | None:
-    """Return the names of the required checks; None if there are none, or they are hidden."""
+    """Return the names of the required checks; None if there are none or they are hidden."""
     if base is None:
         return None
     found: list[frozenset[str]] = []

@@ -75,7 +75,7 @@ class GitHub:
     def answers(self, git_base: str = "") -> bool:
         """Whether GitHub answers at its API, and at `git_base` if that is an http or https URL.
 
-        Takes as long as the request's time limit if the network drops packets silently.
+        If the network drops packets silently, this takes as long as the time limit of a request.
         """
         urls = ("", git_base) if git_base.startswith("http") else ("",)
         return all(map(self._api.transport.answers, urls))

@@ -35,7 +35,7 @@ _REMEDIES = {
     451: "GitHub has blocked it for legal reasons.",
 }
 
-#: Fields whose permission is optional for the bot: GitHub returns null where it is missing.
+#: Fields for which the bot's permission is optional. Without it, GitHub returns null.
 _OPTIONAL = {"branchProtectionRule", "refUpdateRule", "rules"}
 _UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
 
@@ -77,7 +77,7 @@ class Refused(GitHubFailure):
 
 
 class Conflicted(Refused):
-    """GitHub refuses. The pull request may have changed since it was read, so read it again."""
+    """GitHub refuses, perhaps because the pull request has changed: read the pull request again."""
 
 
 class IgnoreRefused:
@@ -150,7 +150,7 @@ def graphql_failure(
 ) -> TryLater | Refused:
     """Return the failure for a GraphQL response with errors: a rate limit, else a refusal.
 
-    If neither the type nor the code of an error says that a retry is useless, it is `TryLater`.
+    The failure is `TryLater` unless the type or the code of an error says that a retry is useless.
     """
     error = _short("; ".join(problem.message for problem in problems))
     message = f"{request}: GitHub answered: {error}."

@@ -14,7 +14,7 @@ _DEPENDS_ON_BASE = {"BEHIND", "DIRTY"}
 
 
 class Fingerprint(GraphQLShape, frozen=True):
-    """The fingerprint of an issue: if it differs, the issue has changed."""
+    """The fingerprint of an issue. If two fingerprints differ, the issue has changed in between."""
 
     state: str
     updated_at: datetime

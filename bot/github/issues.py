@@ -82,7 +82,7 @@ def _of_type(typename: str, events: Iterable[TimelineEvent]) -> list[IssueEvent]
 
 
 def _label(event: TimelineEvent) -> str:
-    """Return an event's label, or its assignee as `@login`; empty if that was deleted."""
+    """Return an event's label, or its assignee as `@login`; empty if either was deleted."""
     if event.label:
         return event.label.name
     return f"@{login_of(event.assignee)}" if event.assignee else ""

@@ -20,7 +20,7 @@ _FIRST_POLL, _LAST_POLL = timedelta(seconds=1), timedelta(minutes=1)
 #: What `merge` and `enqueue` return if GitHub's merge queue will merge the pull request.
 QUEUED = "queued"
 
-#: A merge: repository, number of the pull request, and the commit that was decided to merge.
+#: A merge: repository, number of the pull request, and its head commit that is to be merged.
 _MergeId = tuple[str, int, str]
 
 

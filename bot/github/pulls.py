@@ -16,8 +16,8 @@ _NO_CHECKS = BaseChecks()
 _VERDICTS = {"APPROVED": True, "CHANGES_REQUESTED": False}
 
 # An unknown value of GitHub's enums never means success.
-#: By `MergeStateStatus`. UNSTABLE: only checks that are not required fail. DRAFT: nothing blocks
-#: the merge but the draft state, which is a separate fact.
+#: The merge state for each `MergeStateStatus`. UNSTABLE means that only checks that are not
+#: required fail. DRAFT means that only the draft state, which is a separate fact, blocks the merge.
 _MERGES = {
     "CLEAN": Merge.CLEAN,
     "HAS_HOOKS": Merge.CLEAN,
@@ -28,7 +28,8 @@ _MERGES = {
     "BLOCKED": Merge.PROTECTED,
 }
 
-#: By `PullRequestReviewDecision`; if GitHub returns null, the latest reviews decide.
+#: The review state for each `PullRequestReviewDecision`. If GitHub returns null, the latest reviews
+#: decide.
 _DECISIONS = {
     "APPROVED": ReviewState.APPROVED,
     "CHANGES_REQUESTED": ReviewState.CHANGES_REQUESTED,
@@ -122,7 +123,7 @@ def pull_snapshot(
 
 
 def merge_state(mergeable: str, status: str) -> Merge:
-    """Return the merge state. It is clean only if both of GitHub's fields say so."""
+    """Return the merge state. The state is clean only if both of GitHub's fields say so."""
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = _MERGES.get(status, Merge.UNKNOWN)
@@ -169,7 +170,7 @@ def _complete(pages: Sequence[PullRequest]) -> bool:
 
 
 def _verdict(review: ReviewNode, me: str, onto_base: datetime) -> Verdict:
-    """Convert a review. `onto_base`: the time since which the pull request has its base branch."""
+    """Convert a review. `onto_base` is when the pull request got its present base branch."""
     return Verdict(
         author=login_of(review.author),
         bot=_is_bot(review.author),

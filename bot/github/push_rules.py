@@ -34,7 +34,7 @@ class PushRules:
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        #: By repository and ruleset: whether the bot is barred, and until when that is cached.
+        #: For each repository and ruleset: whether it bars the bot, and until when that is cached.
         self._known: dict[tuple[str, int], tuple[bool, datetime]] = {}
 
     def barring(self, repo: str, base: BaseRef | None, me: str) -> str:
@@ -71,7 +71,7 @@ class PushRules:
 
 
 def _excludes(protection: BranchProtection, me: str) -> bool:
-    """Whether only accounts other than the bot's may push; False if that is unknown.
+    """Whether the rule certainly excludes the bot's account from pushing.
 
     A bot with a user's token may be a member of a listed team. An App is a member of none.
     """

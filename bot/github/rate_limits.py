@@ -17,7 +17,7 @@ from bot.system.clock import Clock
 from bot.system.metrics import show_rate_limit
 from lifecycle.model.policy import delay
 
-#: A write sleeps until its turn if at most this many writes are ahead; else it is deferred.
+#: A write sleeps until its turn if at most this many writes are ahead. Otherwise it is deferred.
 _MAX_AHEAD = 2
 #: Deferred writes are spread over this many turns: if all were retried at once, most of them
 #: would be deferred again.

@@ -40,7 +40,7 @@ from bot.github.snapshots import BranchFile, CheckReport, IssueSnapshot, PointBu
 from bot.github.transport import decode
 
 T = TypeVar("T")
-#: Permissions that include pushing; an unknown permission does not.
+#: The permissions that include pushing. Unknown permissions count as not including it.
 WRITERS = {"write", "maintain", "admin"}
 #: Either scope lets a classic token write to the repositories it can see.
 WRITING_SCOPES = {"repo", "public_repo"}
@@ -140,8 +140,8 @@ class GitHubReader:
     ) -> tuple[str, ...]:
         """Return a sentence for each permission that the bot lacks in a repository.
 
-        GitHub lists an App's permissions. For a token, it says whether the owner may push, and it
-        lists the scopes of a classic token. `identity`: the repository, if it was just read.
+        GitHub lists an App's permissions. For a token, GitHub says whether the owner may push, and
+        lists the scopes of a classic token. `identity` is the repository, if it was just read.
         """
         if self._api.tokens.is_app:
             return missing_permissions(self._api.installation(repo).permissions)

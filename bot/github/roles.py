@@ -26,7 +26,7 @@ class RoleReader:
         self._api = api
 
     def of(self, repository: str, login: str) -> RepositoryRole:
-        """Return an account's role, which is none for an unknown account. Not cached.
+        """Return an account's role. An unknown account has no role. Not cached.
 
         Everybody can read a public repository, so only collaborators have the role of a reader:
         people who were invited, and members of the organization whose teams or base permission

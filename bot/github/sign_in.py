@@ -2,9 +2,9 @@
 
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
 
-It is OAuth 2 with PKCE, in two requests. The person's access token is used once, to read their
-login, and then forgotten: for everything else the bot uses its own credentials. These requests do
-not pass through `Transport`, because it masks secrets in what it sends.
+The protocol is OAuth 2 with PKCE, in two requests. The person's access token is used once, to read
+their login, and then forgotten: for everything else the bot uses its own credentials. These
+requests do not pass through `Transport`, because it masks secrets in what it sends.
 """
 
 import base64
@@ -58,7 +58,7 @@ class GitHubSignIn:
         """Return the page of GitHub to which a person is sent to sign in.
 
         GitHub sends the person back to `callback` with `state` and a code. `verifier` proves later
-        that the code is exchanged by whoever requested it.
+        that the program that exchanges the code has also requested it.
         """
         challenge = hashlib.sha256(verifier.encode()).digest()
         query = {

@@ -58,7 +58,7 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
     """An issue or pull request, with who labelled and edited it.
 
     The observer sets `issue.labelled`, because it knows which labels request an agent. Only the
-    newest 100 events are read; it is unknown who added a label before them.
+    newest 100 events are read. Who added a label before these is unknown.
     """
 
     issue: Issue
@@ -80,8 +80,8 @@ class PullSnapshot(Struct, frozen=True, kw_only=True):
     author: str
     created_at: datetime
     body: str
-    #: The last editor by remark id, where that is not the remark's author; empty if the editor's
-    #: account was deleted. A text is only as trustworthy as its last editor.
+    #: The last editor of each remark, by the remark's id, if it is not the author; empty if the
+    #: editor's account was deleted. A text is only as trustworthy as its last editor.
     edited_by: Mapping[str, str]
     labels: tuple[str, ...] = ()
 

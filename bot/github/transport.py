@@ -39,10 +39,7 @@ _CACHE_SIZE = 500
 
 
 class _DeadlineStream(httpx.SyncByteStream):
-    """A response body with a time limit for the whole of it.
-
-    httpx's own limit is for each chunk.
-    """
+    """A response body with one time limit. httpx has only a limit for each chunk."""
 
     def __init__(self, stream: httpx.SyncByteStream, seconds: float) -> None:
         self._stream = stream
@@ -225,9 +222,9 @@ class CachedResponse(NamedTuple):
 class EtagCache:
     """Caches responses by URL, in memory. Thread-safe.
 
-    A response is cached only after the caller has recorded its effects. If it were cached before
-    and the caller failed, its effects would be lost, because GitHub would answer "not modified"
-    next time.
+    A response is cached only after the caller has recorded its effects. If the caller failed after
+    an earlier caching, the effects would be lost, because GitHub would answer "not modified" next
+    time.
     """
 
     def __init__(self) -> None:

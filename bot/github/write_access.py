@@ -13,7 +13,7 @@ from bot.github.roles import RepositoryRole
 from bot.system.clock import Clock
 from lifecycle.model.roles import Role
 
-#: How long a permission is cached. For starts and merges it is always read again.
+#: How long a permission is cached. Starts and merges always read it again.
 _CACHED = timedelta(seconds=60)
 _CACHE_SIZE = 10_000
 

@@ -114,8 +114,8 @@ class GitHubWriter:
 
         `head` is a branch of the repository, or `owner:branch` for a branch of a fork. An existing
         pull request counts if the bot opened it, or if its head is one of the commits in `pushed`.
-        If `first`, this is the first attempt, and it is searched for only if GitHub refuses a new
-        one. https://docs.github.com/rest/pulls/pulls#create-a-pull-request
+        `first` says that this is the first attempt; the pull request is then searched for only if
+        GitHub refuses a new one. https://docs.github.com/rest/pulls/pulls#create-a-pull-request
 
         Raises:
             Refused: the branch has no new commits, or another person's pull request.
@@ -221,7 +221,7 @@ class GitHubWriter:
         Open pull requests based on the branch get the base branch `base`, because a deletion
         through the API would close them. When a person deletes the branch, GitHub does the same:
         https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/about-branches
-        If `base` is empty, the branch is kept for them.
+        If `base` is empty, a branch with such pull requests is kept.
 
         https://docs.github.com/rest/git/refs#delete-a-reference
         """
