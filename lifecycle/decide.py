@@ -99,7 +99,7 @@ def _acknowledged(judged: Judged) -> tuple[Action, ...]:
 def _cause(judged: Judged) -> Key | None:
     """Return the key of what people are notified of: a finding, or a merge that awaits a person.
 
-    None: there is neither.
+    None if there is neither.
     """
     if judged.status in NOTIFIED:
         return judged.cause
@@ -134,9 +134,9 @@ def _holds_slot(judged: Judged) -> bool:
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
-    """Return the outcome to remember: a new one if the status is another outcome than recorded.
+    """Return the outcome to remember, which is new if the status differs from the recorded outcome.
 
-    None: the session has not ended. In the status `cleanup` the recorded outcome stays.
+    Returns None if the session has not ended. In the status `cleanup` the recorded outcome stays.
     """
     status = judged.status
     if status not in TERMINAL:
@@ -148,10 +148,11 @@ def _outcome(judged: Judged, now: datetime) -> Ended | None:
 
 
 def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
-    """Return the new actions for the status, and when time alone may add more; None: never.
+    """Return the new actions for the status, and when time alone may add more, if ever.
 
     Omits actions that are done, pending or failed, and all messages while the receipt of the last
-    one is awaited. Of actions with the same key, and of starts, the first one is used.
+    one is awaited. Of several actions with the same key, and of several starts, only the first is
+    used.
     """
     facts = judged.view.facts
     # The agent gets no other message until the last one is known to have arrived or not.
@@ -181,7 +182,7 @@ def wanted(judged: Judged) -> tuple[tuple[Action, ...], datetime | None]:
 def _reactions_of_each(judged: Judged) -> Iterator[tuple[Reaction, Judged]]:
     """Yield the reactions that apply, each with the session as judged for one pull request.
 
-    A reaction with `each` comes once for each open pull request to whose signals it applies.
+    A reaction with `each` is yielded once for each open pull request to whose signals it applies.
     """
     s = judged.signals
     shared = s.stage, s.availability, s.attention, s.output, s.hold

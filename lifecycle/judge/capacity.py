@@ -120,8 +120,8 @@ def hand_out(
 ) -> Grants:
     """Give each free slot to the first session in the queue that may have it.
 
-    `holding`: the sessions with a slot. `free_mb`: the machine's free memory in megabytes; None: it
-    is unknown, and sets no limit.
+    `holding`: the sessions with a slot. `free_mb`: the machine's free memory in megabytes, or None
+    if it is unknown and sets no limit.
     """
     busy = [_groups(one) for one in holding]
     taken = Counter(chain.from_iterable(busy))
@@ -178,7 +178,7 @@ def places(
 
 
 def priority_of(labels: Iterable[str]) -> int:
-    """Return how many steps an issue's labels move it up the queue; negative: down."""
+    """Return how many steps an issue's labels move it up the queue, or down if negative."""
     return sum(PRIORITIES.get(label.lower(), 0) for label in labels)
 
 
@@ -205,9 +205,10 @@ def _why(group: _Group, caps: Caps) -> str:
 def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) -> Iterable[_Group]:
     """Return the groups in which the first session that has to wait reserves a free place.
 
-    `groups`: the waiting session's; `full`: those of them without a free place; `busy`: the groups
-    of each session with a slot. A group is omitted if it has every `busy` session of the full
-    groups: when one ends, a place in both groups is free, so none has to be reserved.
+    `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
+    the groups of each session with a slot. A group is omitted if every busy session of the full
+    groups belongs to it: when one of these ends, both groups have a free place, so no place has to
+    be reserved.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

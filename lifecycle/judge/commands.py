@@ -1,8 +1,8 @@
 """The rules of all commands: the statuses in which each works, and its replies.
 
-A command is judged by the status the session had without it and later ones. The key of its reply
-records whether it was applied or refused, and stays valid. A command that is applied without a
-reply, such as `stop`, is judged again until the session has ended.
+A command is judged by the status that the session would have without this command and later
+commands. The key of its reply records whether it was applied or refused, and stays valid. A command
+that is applied without a reply, such as `stop`, is judged again until the session has ended.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -78,7 +78,8 @@ def _no_such_agent(judged: Judged, command: Command) -> str:
 def mode_fault(agent: str, mode: str, allowed: Collection[str]) -> str:
     """Return why an agent cannot run in a permission mode; empty if it can.
 
-    `mode`: empty: none was given. `allowed`: the agent's modes; empty: it has no modes.
+    `mode` is empty if none was given. `allowed` has the agent's modes; it is empty if the agent has
+    no modes.
     """
     if not mode or mode in allowed:
         return ""
@@ -168,7 +169,7 @@ class CommandRule(NamedTuple):
     #: The command is refused if the session would have one of these statuses after it.
     ineffective: frozenset[Status] = frozenset()
     if_ineffective: str = ""  #: The reply if it is refused because of `ineffective`.
-    #: Returns what is wrong with the command itself; empty: nothing.
+    #: Returns what is wrong with the command itself; empty if nothing is.
     fault: Callable[[Judged, Command], str] = no_fault
     tells_after: bool = False  #: Whether `applied` describes the session after the command.
 
@@ -255,7 +256,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 }
 
 
-#: Commands that need no text, so that it is known before they are given whether they are refused.
+#: Commands that need no text. Whether they would be refused is known before they are given.
 _WITHOUT_TEXT: Final = frozenset(
     {"pause", "resume", "restart", "retry", "cancel", "update", MAKES_PULL}
 )
@@ -264,9 +265,9 @@ _WITHOUT_TEXT: Final = frozenset(
 def offered(judged: Judged) -> tuple[str, ...]:
     """Return the commands that a report names.
 
-    They work in this status but not in all, and those without a text would be accepted now;
-    `cancel` is named only after a command to merge. Pass facts with only the commands that take
-    effect.
+    A report names commands that work in this status but not in every status. Commands without a
+    text are named only if they would be accepted now, and `cancel` only after a command to merge.
+    Pass facts with only the commands that take effect.
     """
     facts, now = judged.view.facts, judged.view.now
     listed = ((kind, row) for kind, row in COMMAND_RULES.items() if row.works != _EVERY)

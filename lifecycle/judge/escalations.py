@@ -308,7 +308,7 @@ IN_CHAT: Final = tuple(row for row in ESCALATIONS if row in (question, message_l
 def escalation(view: SessionView) -> Found:
     """Return the most important escalation of all open pull requests, and when time may change it.
 
-    Each is None if there is none: no escalation, or no such time.
+    Either may be None.
     """
     if view.is_chat:
         return first(IN_CHAT, view)

@@ -38,15 +38,15 @@ _ON_PULL = Finding(None, Reason.PULL_REQUEST, "")
 _IN_CHAT = Finding(None, Reason.IN_CHAT, "")
 
 
-#: The signals of a view, the finding that explains them, and when time alone may change either;
-#: None: never.
+#: The signals of a view, the finding that explains them, and when time alone may change either. The
+#: time is None if only new facts can.
 Reading = tuple[Signals, Finding, datetime | None]
 
 
 def foremost(view: SessionView) -> SessionView:
     """Return the view of the open pull request whose signals match the earliest rule.
 
-    The view itself, unless several pull requests are open.
+    Unless several pull requests are open, this is the view itself.
     """
     if not view.several:
         return view
@@ -128,7 +128,7 @@ def of_pull(
 def _attention(view: SessionView) -> tuple[Attention, Finding | None, datetime | None]:
     """Return whether people are needed, for which finding, and when time alone may change that.
 
-    The finding and the time are None if there is none.
+    The finding and the time may be None.
     """
     finding, recheck_at = escalation(view)
     if finding is not None:
@@ -158,9 +158,9 @@ def _output(view: SessionView) -> Output:
 
 
 def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
-    """Return the state of the checks, and when time alone may change it; None: never.
+    """Return the state of the checks, and when time alone may change it, if ever.
 
-    Required checks decide if there are any; otherwise all of them do.
+    Required checks decide, if there are any; otherwise all checks decide.
     """
     if view.failed_checks:
         if view.pending_checks:
@@ -184,7 +184,7 @@ def _ci(view: SessionView, pull: Pull) -> tuple[Ci, datetime | None]:
 def _begins_after_draft(view: SessionView, pull: Pull) -> Recheck | None:
     """Return the wait for further checks to begin after the bot marked a draft as ready.
 
-    None: the bot marked none, or the wait is over.
+    Returns None if the bot marked no draft, or if the wait is over.
     """
     readied = view.facts.done.get(keys.make_ready(pull.number))
     return view.wait(readied.at, view.policy.settle_seconds) if readied else None
@@ -224,7 +224,7 @@ class Judged(Struct, frozen=True):
     asked: tuple[Command, ...] = ()  #: All commands, including those without effect.
 
     def as_shown(self) -> "Judged":
-        """Return a copy with the outcome in place of the status `cleanup`; else the same object."""
+        """Return a copy with the outcome as the status if that is `cleanup`, else itself."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self
@@ -233,7 +233,7 @@ class Judged(Struct, frozen=True):
     def comment(self, key: Key, topic: str, **values: str) -> Comment:
         """Return a comment on the pull request, or on the issue while there is none.
 
-        Where there is neither, its number is 0: it is only shown on the page.
+        Without an issue and a pull request, its number is 0, and only the page shows it.
         """
         one = self.view.pull or self.view.facts.issue
         return Comment(key=key, number=one.number, topic=topic, values=values)

@@ -64,7 +64,7 @@ _EXCEEDS: Final = {
 
 
 def by_budget(view: SessionView) -> Finding | Recheck | None:
-    """A budget is used up after the first start; before it, the session stays queued instead."""
+    """A budget is used up after the first start. Earlier, the session stays queued instead."""
     return exhausted(view) if view.history.started else None
 
 
@@ -84,7 +84,7 @@ def exhausted(view: SessionView) -> Finding | Recheck | None:
 
 
 def by_usage_limit(view: SessionView) -> Finding | None:
-    """The agent's provider refuses requests until a time it named; a person may restart it."""
+    """The provider refuses requests until a time it named. A person may restart the agent."""
     agent = view.facts.agent
     until = agent.limit_until
     if until is None or view.last_availability not in _LIMITED or view.now >= until:
@@ -97,7 +97,10 @@ def by_usage_limit(view: SessionView) -> Finding | None:
 
 
 def by_chat(view: SessionView) -> Finding | Recheck | None:
-    """Nobody has written in a chat for too long, or its program has ended; a person resumes it."""
+    """Nobody has written in a chat for too long, or its program has ended.
+
+    A person resumes the chat.
+    """
     if not view.is_chat or view.instructed_at is None:
         return None
     agent, parked = view.facts.agent, view.facts.run in view.history.ended
@@ -133,7 +136,7 @@ PAUSES: Final[tuple[Row, ...]] = (
 def pause(view: SessionView) -> Found:
     """Return the first finding of `PAUSES`, and when time alone may change it.
 
-    Each is None if there is none. The functions are called only if the facts permit a finding.
+    Either may be None. Functions are called only if the facts permit a finding.
     """
     facts = view.facts
     may_rest = facts.removed or facts.archived or facts.work.disk or view.is_chat
@@ -143,7 +146,7 @@ def pause(view: SessionView) -> Found:
 
 
 def frozen_by(facts: Facts) -> Frozen | None:
-    """Return the freeze that applies to this session; None if there is none."""
+    """Return the freeze that applies to this session, or None."""
     outside = _frozen_outside(facts)
     if outside is not None or not facts.commands:
         return outside
@@ -161,20 +164,20 @@ def _frozen_outside(facts: Facts) -> Frozen | None:
 
 
 def freezing(facts: Facts) -> Command | None:
-    """Return the command `freeze` that no `unfreeze` has undone; None if there is none."""
+    """Return the command `freeze` that no `unfreeze` has undone, or None."""
     commands = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
     last = max(commands, key=lambda command: command.at, default=None)
     return last if last is not None and last.kind == "freeze" else None
 
 
 def is_undone(command: Command, facts: Facts) -> bool:
-    """Whether this is a `freeze` that a later `unfreeze` undid: its reply would be untrue."""
+    """Whether a later `unfreeze` undid this `freeze`, so that its reply would be untrue."""
     later = (one for one in facts.commands if one.kind == "unfreeze" and one.at > command.at)
     return command.kind == "freeze" and any(later)
 
 
 def exempt(facts: Facts) -> frozenset[Key]:
-    """Return the keys that a `freeze` command does not hold back: its reaction and reply."""
+    """Return the keys of a `freeze` command's reaction and reply, which it does not hold back."""
     freeze = freezing(facts)
     if freeze is None or _frozen_outside(facts) is not None:
         return frozenset()

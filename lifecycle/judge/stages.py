@@ -27,14 +27,15 @@ _COMPLETED: Final = "completed"  #: GitHub's word for an issue that was solved.
 
 _AT_WORK: Final = Finding(None, Reason.AGENT_AT_WORK, "")
 
-#: A stage, the finding that explains it, and when time alone may change it; None: never.
+#: A stage, the finding that explains it, and when time alone may change it. The time is None if
+#: only new facts can.
 StageReading = tuple[Stage, Finding, datetime | None]
 
 
 def stage_of(view: SessionView) -> StageReading:
     """Return the stage of a session with the finding that explains it.
 
-    A merge comes first, then a recorded outcome, then what ends or pauses the session now.
+    A merge has precedence, then a recorded outcome, then what ends or pauses the session now.
     """
     facts = view.facts
     if view.pull is not None and view.pull.state is _MERGED:
@@ -95,7 +96,10 @@ def _queued(view: SessionView, waits: Finding, recheck_at: datetime | None) -> S
 
 
 def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
-    """Return the finding that a session waits for other issues; people are notified of a circle."""
+    """Return the finding that a session waits for other issues.
+
+    People are notified of circular waits.
+    """
     why = f"waits for {', '.join(issues)}"
     if not in_circle:
         return Finding(None, Reason.ISSUE_BLOCKED, why)

@@ -1,4 +1,4 @@
-"""Detects why a session is stuck. Each function detects one cause; of several, the first counts."""
+"""Detects why a session is stuck. Each function detects one cause. The first cause found counts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -28,14 +28,14 @@ class Finding(NamedTuple):
 Row = Callable[[SessionView], Finding | Recheck | None]
 
 
-#: The first finding, None if there is none, and when time alone may change it; None: never.
+#: The first finding, and when time alone may change it. Either may be None.
 Found = tuple[Finding | None, datetime | None]
 
 
 def first(rows: tuple[Row, ...], view: SessionView) -> Found:
     """Return the first finding of these functions, in order, and when time alone may change it.
 
-    Each is None if there is none.
+    Either may be None.
     """
     recheck_at: datetime | None = None
     for row in rows:
@@ -91,9 +91,9 @@ def state_unknown(view: SessionView) -> Finding | Recheck | None:
 
 
 def since(view: SessionView) -> datetime:
-    """Return when the agent's activity began; if unknown, when it was last seen or instructed.
+    """Return when the agent's activity began, or else when it was last seen or instructed.
 
-    If that is unknown too, when the session was created.
+    If all these times are unknown, returns when the session was created.
     """
     agent, facts = view.facts.agent, view.facts
     return agent.since or agent.seen or view.instructed_at or facts.created
@@ -102,7 +102,8 @@ def since(view: SessionView) -> datetime:
 def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
     """Return when the agent last showed activity, and when the next sign will count.
 
-    A sign dated too far in the future does not count yet; None: there is no such sign.
+    A sign dated too far in the future does not count yet; without such a sign the second time is
+    None.
     """
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]

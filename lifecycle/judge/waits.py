@@ -26,7 +26,7 @@ class Lateness(NamedTuple):
 
 
 def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | Recheck | None:
-    """Return by how much a wait since `since` exceeds `seconds`, or a `Recheck` when it will.
+    """Return by how much a wait since `since` exceeds `seconds`, or a `Recheck` at that time.
 
     None if `seconds` is 0, which means no limit.
     """
@@ -82,7 +82,8 @@ class Wait(NamedTuple):
     when: When
     seconds: Callable[[Policy], float]  #: Time until people are notified; 0: never.
     since: Callable[[SessionView], datetime]
-    #: A time no later than `since` that is cheaper to compute; it nearly always suffices.
+    #: Returns a time that is not later than `since` and cheaper to compute. It nearly always
+    #: suffices.
     least: Callable[[SessionView], datetime]
 
 
@@ -117,14 +118,14 @@ WAITS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def wait_for(signals: Signals) -> Wait | None:
-    """Return the kind of wait for these signals; None: the pull request is ready to be merged."""
+    """Return the kind of wait for these signals; None if the pull request is ready to be merged."""
     return None if ready(signals) else next(row for row in WAITS if row.when(signals))
 
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
-    """Return a finding if a session at rest waits too long, else a `Recheck` when it will.
+    """Return a finding if a session at rest waits too long, else a `Recheck` for that time.
 
-    None: it never will.
+    None if it may wait forever.
     """
     wait, why = wait_for(signals), barred(view)
     if wait is None:

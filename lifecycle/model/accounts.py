@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: The type of account that GitHub gives to bots; people have `User`.
+#: The account type of bots at GitHub; that of people is `User`.
 BOT: Final = "Bot"
 _SUFFIX: Final = "[bot]"
 #: Bots that GitHub names differently by REST (`Copilot`) and by GraphQL.
@@ -13,7 +13,7 @@ _ALIASES: Final = {
 
 
 def is_local(actor: str) -> bool:
-    """Whether a command came from the CLI (`cli:ann`), a page or the API: no login has a colon."""
+    """Whether a command came from the CLI (`cli:ann`), a page or the API. No login has a colon."""
     return ":" in actor
 
 
@@ -23,7 +23,7 @@ def bot_login(login: str) -> str:
 
 
 def is_bot(login: str) -> bool:
-    """Whether a login is that of a bot; no person's login can have the suffix."""
+    """Whether a login is that of a bot. A person's login cannot have the suffix `[bot]`."""
     return login.endswith(_SUFFIX)
 
 

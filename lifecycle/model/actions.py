@@ -1,6 +1,6 @@
 """Actions: everything a decision may request, each with a key derived from its cause.
 
-The key of an action on a run's program contains the run's number, as do those of some comments.
+The keys of actions on a run's program, and of some comments, contain the run's number.
 """
 
 import re
@@ -34,7 +34,7 @@ class _OnNumber(_Action, frozen=True, kw_only=True):
 class Prompt(Struct, frozen=True, kw_only=True):
     """A message to the agent: a template of `config/prompts/`, and the values to fill in."""
 
-    #: The template's file name without `.md`; empty: the program starts without a message.
+    #: The template's file name without `.md`. If empty, the program starts without a message.
     name: str
     values: Mapping[str, str] = field(default_factory=dict)  #: By placeholder.
     items: tuple[Mapping[str, str], ...] = ()  #: The failed checks or remarks that it lists.
@@ -89,7 +89,7 @@ class Publish(_Action, frozen=True, kw_only=True):
 class AdoptCommits(_Action, frozen=True, kw_only=True):
     """Move the session's branch in the workspace to the commit that the agent checked out.
 
-    The agent's next commits are on the session's branch then.
+    After that, the agent commits to the session's branch.
     """
 
     head: str  #: The commit checked out.

@@ -54,7 +54,8 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     permission_mode: str = ""
     resume: str = ""  #: The agent's own conversation to resume.
     is_local: bool = False  #: Whether it came from this machine, so that no comment answers it.
-    #: For a session beside those of the issue, or without an issue; None: the issue's only one.
+    #: What to open for a further session of the issue, or for a session without an issue. None for
+    #: the issue's only session.
     spawn: Spawn | None = None
     adopts: bool = False  #: Whether it is the command `adopt`, on a pull request.
 
@@ -70,7 +71,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     number: int  #: Of the issue; 0: there is none.
     trigger: Trigger
     allowed: bool  #: Whether the actor has write access or is listed; read uncached.
-    #: Who edited the text after the trigger without write access; empty: unknown, None: nobody.
+    #: Who edited the text after the trigger without write access: None if nobody did, empty if
+    #: unknown.
     edited_by: str | None = None
     issue: Issue | None = None  #: None: there is no such issue, or the trigger is a reopening.
     is_pull: bool = False

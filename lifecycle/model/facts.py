@@ -44,10 +44,11 @@ class Remark(Struct, frozen=True, kw_only=True):
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """The issue a session works on; title and body as they were at the trigger.
+    """The issue a session works on, with the title and body that it had at the trigger.
 
-    Of a session that has none, title and body are those of its prompt or of the pull request that
-    it adopted, and all else is the default. The body of a chat is the person's first message.
+    For a session without an issue, title and body are those of its prompt or of the pull request
+    that it adopted, and the other fields have their defaults. The body of a chat is the person's
+    first message.
     """
 
     number: int  #: 0: there is no issue.
@@ -61,12 +62,12 @@ class Issue(Struct, frozen=True, kw_only=True):
     state_reason: str = ""
     labelled: bool = True  #: Whether the label that asked for an agent is still on it.
     frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
-    #: When the label that was last acted on was added; None: a command opened the session.
+    #: When the label that was last acted on was added. None if a command opened the session.
     labelled_at: datetime | None = None
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
     in_circle: bool = False  #: Whether such an issue waits for this one in turn.
-    #: Its newest comments, oldest first, and its last edit since the trigger. A body is empty if
-    #: its author has no write access.
+    #: The issue's newest comments, oldest first, and its last edit since the trigger. A body is
+    #: empty if its author has no write access.
     remarks: tuple[Remark, ...] = ()
     left_out: int = 0  #: How many older comments `remarks` omits.
     labels: tuple[str, ...] = ()  #: Without Mergewright's own labels.
@@ -91,7 +92,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """The tokens that a budget counts: all but those read from a cache."""
+        """The tokens that a budget counts: all except those read from a cache."""
         return self.input + self.output + self.cache_write + self.reasoning
 
 
@@ -111,8 +112,8 @@ class Exit(Struct, frozen=True, kw_only=True):
     code: int | None = None  #: Exit code, or None where a signal ended it.
     signal: int | None = None  #: The number of the signal that ended it, if any.
     tail: str = ""  #: The last lines it printed.
-    #: The proof that it was lost with its machine and did not fail by itself, such as a reboot or a
-    #: runtime that is gone; empty: there is no proof.
+    #: The proof that the program was lost with its machine and did not fail by itself, such as a
+    #: reboot or a missing runtime. Empty without proof.
     lost: str = ""
 
 
@@ -167,7 +168,7 @@ class DiskExcess(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """The workspace: which commits it holds, and whether anything is not committed."""
+    """The workspace: which commits it holds, and whether it has uncommitted changes."""
 
     path: str = ""
     branch: str = ""
@@ -271,7 +272,7 @@ class Pull(Struct, frozen=True, kw_only=True):
     frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
     merged_at: datetime | None = None
     merged_by: str = ""  #: The login that merged it, by GitHub; empty: none, or an unknown one.
-    #: Since when it has this head: when the bot pushed it, or else when it was first read.
+    #: When the bot pushed this head, or else when this head was first read.
     head_since: datetime | None = None
     pending_since: datetime | None = None  #: Since when a check is pending at this head.
     green_since: datetime | None = None  #: When all its checks last turned green, at any head.
@@ -288,7 +289,8 @@ class Command(Struct, frozen=True, kw_only=True):
     text: str = ""  #: The argument.
     head: str = ""  #: The pull request's head when it was written; empty: none was unambiguous.
     comment: int | None = None  #: The id of the comment to react to; None: none.
-    #: The issue or pull request where it was given, and where the reply goes; 0: not on GitHub.
+    #: The issue or pull request where the command was given and gets its reply; 0 if it was not
+    #: given on GitHub.
     number: int = 0
 
 
@@ -364,15 +366,13 @@ class Facts(Struct, frozen=True, kw_only=True):
     sent: Mapping[Key, Sent] = field(default_factory=dict)  #: By the key of the action.
     failures: Mapping[Key, Failure] = field(default_factory=dict)
     ended: Ended | None = None
-    #: By status, how many sessions of its project ended; empty unless it was the last to end.
+    #: How many sessions of the project ended, by status. Empty unless this session was the last to
+    #: end.
     finished: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def subject_number(self) -> int:
-        """The number where people are notified; 0: there is no such place.
-
-        It is that of the issue, or else of the first pull request.
-        """
+        """The number of the issue, or else of the first pull request, for notifications, or 0."""
         return subject_number(self.issue, self.pulls)
 
 

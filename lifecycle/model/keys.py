@@ -41,7 +41,7 @@ def fingerprint(parts: Iterable[str]) -> str:
 def visible(session: str, key: Key) -> str:
     """Return the short text, such as `mw-0123456789`, that marks a message to the agent.
 
-    It is part of the message, so that the message is found in the agent's transcript.
+    The message contains this text, so that it can be found in the agent's transcript.
     """
     return "mw-" + hashlib.sha256(f"{session}/{key}".encode(errors="replace")).hexdigest()[:10]
 
@@ -131,7 +131,7 @@ delete_branch = _of_text(KeyKind.DELETE_BRANCH)
 def merge(head: str, dequeued_at: datetime | None = None) -> Key:
     """Return the key of a merge.
 
-    `dequeued_at`: when the merge queue last removed the pull request; None: it never did.
+    `dequeued_at`: when the merge queue last removed the pull request, or None.
     """
     return Key(KeyKind.MERGE, (head, dequeued_at.isoformat()) if dequeued_at else (head,))
 
@@ -250,9 +250,9 @@ def disk_limit(since: datetime) -> Key:
 
 
 def budget(name: str, limit: float, since: str) -> Key:
-    """Return the key of a budget that is used up, or nearly.
+    """Return the key of a budget that is used up or nearly used up.
 
-    `since`: the day, or the time of the last restore; empty: the whole session.
+    `since`: the day, or the time of the last restore; empty for the whole session.
     """
     return Key(KeyKind.BUDGET, (name, f"{limit:g}", since))
 

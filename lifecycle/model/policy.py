@@ -43,7 +43,8 @@ STEERING_FILES = (
     *("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".claude/**", ".codex/**"),
     *(".gemini/**", ".opencode/**", ".mcp.json", "opencode.json*", ".aider*"),
 )
-#: Configurations of CI and deployment services, which run them for a pushed branch, with secrets.
+#: Configurations of CI and deployment services. The services run them for a pushed branch, with
+#: secrets.
 CI_FILES = (
     *(".circleci/**", ".gitlab-ci*.yml", ".gitlab/ci/**", ".travis.yml", "Jenkinsfile*"),
     *("azure-pipelines*.y*ml", ".azure-pipelines/**", ".azuredevops/**", ".buildkite/**"),
@@ -86,8 +87,8 @@ class Policy(
     require_review: bool = True  #: Merge only with an approval, whatever GitHub requires.
     #: Whether approvals by people who pushed commits to the branch count.
     contributors_approve: bool = False
-    #: A pull request with one of these labels, or a title that one of these regular expressions
-    #: finds something in, is not merged. Case is ignored.
+    #: A pull request that has one of these labels, or whose title matches one of these regular
+    #: expressions, is not merged. Case is ignored.
     blocking_labels: tuple[str, ...] = ("do-not-merge",)
     blocking_titles: tuple[str, ...] = ("^(WIP|DO NOT MERGE)",)
     threads_block: bool = True  #: Unresolved threads of people count as requested changes.
@@ -103,12 +104,12 @@ class Policy(
     settle_seconds: float = 60.0  #: Time after a push in which checks may still appear.
     #: Whether a pull request without checks waits if the last merged pull requests had some.
     expect_checks: bool = True
-    #: Time without the expected checks until people are notified; 0: never.
+    #: Time without the expected checks until people are notified; 0 means never.
     checks_missing_seconds: float = 1800.0
-    #: Time that checks may be pending until people are notified; 0: no limit. After it, a `merge`
-    #: command merges without those that GitHub does not require.
+    #: Time that checks may be pending until people are notified; 0 means no limit. After this time,
+    #: a `merge` command merges without the pending checks that GitHub does not require.
     checks_pending_seconds: float = 7200.0
-    #: Time without any event until people are notified of what is awaited; 0: no limit.
+    #: Time without any event until people are notified of what is awaited; 0 means no limit.
     wait_seconds: float = 86_400.0
     review_debounce_seconds: float = 60.0  #: Time after the last comment until it is sent.
     review_escalation_seconds: float = 1800.0  #: Time without a commit after a review was sent.
@@ -123,7 +124,7 @@ class Policy(
     recent_activity_seconds: float = 60.0  #: Maximum age of evidence of recent activity.
     spawn_seconds: float = 600.0  #: Time limit of a start.
     park_seconds: float = 900.0  #: Time waiting for people until the program is stopped.
-    #: Time without a message in a chat until its program is stopped; 0: never.
+    #: Time without a message in a chat until its program is stopped; 0 means never.
     chat_idle_seconds: float = 3600.0
     nothing_to_show: NothingToShow = NothingToShow.ASK
     session_usd: float = 5.0  #: Since the last restore; budgets of 0 have no limit.
@@ -147,11 +148,11 @@ class Policy(
     #: Days for which the workspace of a session that ended without a merge is kept.
     workspace_days: float = 14.0
     pushes_per_hour: int = 10  #: Pushes and updates from the base, per session; 0: no limit.
-    #: Patterns, as git has them, of files whose changes are pushed only after the command `allow`:
-    #: a push may run workflows with secrets. A name without `/` matches in any directory.
+    #: Patterns, in git's syntax, of files whose changes are pushed only after the command `allow`,
+    #: because a push may run workflows with secrets. A name without `/` matches in any directory.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
     max_file_mb: int = 25  #: A commit with a larger file is held; 0: no limit.
-    #: Emails, or patterns of them: commits of other authors and committers are held; the bot's own
+    #: Emails or patterns of emails. Commits of other authors and committers are held. The bot's own
     #: email is always allowed.
     commit_authors: tuple[str, ...] = ()
     sign_commits: bool = False  #: Whether the bot signs commits before it pushes them.

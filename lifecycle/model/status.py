@@ -29,7 +29,8 @@ class Status(StrEnum):
     CLEANUP = "cleanup"
 
 
-#: Statuses a session does not leave by itself; but `cleanup` becomes the outcome once released.
+#: Statuses that a session does not leave by itself, except that `cleanup` becomes the outcome once
+#: the workspace is released.
 TERMINAL = frozenset(
     {Status.MERGED, Status.ERRORED, Status.KILLED, Status.DONE, Status.TERMINATED, Status.CLEANUP}
 )

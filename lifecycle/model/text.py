@@ -25,7 +25,7 @@ def plain(text: str) -> str:
 def settled(text: str) -> str:
     """Return the text without escape sequences as a terminal shows it in the end.
 
-    Of a line that was overwritten in place, as progress bars do, the last state is kept.
+    If a line was overwritten in place, as by a progress bar, its last state is kept.
     """
     return "\n".join(_last_state(line) for line in text.split("\n"))
 

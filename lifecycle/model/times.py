@@ -24,7 +24,7 @@ def from_seconds(seconds: float) -> datetime:
 
 
 def from_text(text: str) -> datetime | None:
-    """Parse a time with a zone in the format of ISO 8601; None if it is none, or not plausible."""
+    """Parse a time with a zone in the format of ISO 8601; None if it is invalid or implausible."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -41,7 +41,7 @@ def is_plausible(at: datetime) -> bool:
 def span(seconds: float) -> timedelta:
     """Return a duration of so many seconds; for NaN or a number out of range, the longest one.
 
-    It is cached, because most durations are thresholds of a policy, the same in every decision.
+    Cached, because most durations are thresholds of a policy and the same in every decision.
     """
     try:
         return timedelta(seconds=seconds)

@@ -14,7 +14,8 @@ from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
 
-#: Names of prompts: a person's answer to the agent's question, failed checks, remarks of people.
+#: Names of prompts, for a person's answer to the agent's question, failed checks and people's
+#: remarks.
 ANSWER: Final = "answer"
 FIX_CI: Final = "fix_ci"
 ADDRESS_REVIEW: Final = "address_review"
@@ -41,7 +42,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
     """Send the agent a message; if its program has ended, start a new run with it as the prompt.
 
     `cause`: the message's key without a run. `covers`: further keys without a run, which are
-    recorded as done together with the message.
+    recorded as done together with the message's key.
     """
     facts = judged.view.facts
     if judged.view.parked or judged.signals.availability is Availability.EXITED:
@@ -67,7 +68,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
     """Return the issue's discussion, failed checks, review threads and requested changes.
 
-    `covered`: the name of a prompt, whose own content is omitted; empty: nothing is omitted.
+    `covered`: the name of a prompt, whose content is omitted; if empty, nothing is omitted.
     """
     if covered != START:
         yield from discussion(view)
@@ -201,7 +202,7 @@ def address_review(judged: Judged) -> Wanted:
 
 
 def _requests(view: SessionView, unsent: set[str]) -> Iterator[dict[str, str]]:
-    """Return the prompt's items: whole threads, then other remarks, then those on the issue."""
+    """Return the prompt's items: whole threads, other remarks, remarks on the issue."""
     about_issue = _unsent_discussion(view)
     unsent -= {remark.id for remark in about_issue}
     for thread in view.threads:
@@ -289,7 +290,7 @@ def as_patches(body: str, thread: Thread) -> str:
 
 
 def _replaced(thread: Thread) -> list[str]:
-    """Return the lines that a thread is about: its hunk's last; empty if that lacks any."""
+    """Return the last lines of a thread's hunk, which it is about; empty if the hunk lacks any."""
     if thread.line is None:
         return []
     shown = [line[1:] for line in thread.diff.splitlines() if line[:1] in ("+", " ")]

@@ -23,8 +23,9 @@ def replies(
 ) -> tuple[do.Action, ...]:
     """Return the reaction and the comment that answer a command on an issue without a session.
 
-    `command`: its key. `comment`: the id of the comment with the command; None or 0: no reaction.
-    `number`: the issue's. `topic`: as in `Comment`; empty: only the reaction.
+    `command`: its key. `comment`: the id of the comment with the command; without it there is no
+    reaction. `number`: the issue's number. `topic`: as in `Comment`; if empty, there is only the
+    reaction.
     """
     seen = keys.reaction(command)
     react = do.React(key=seen, comment=comment, content=SEEN) if comment else None

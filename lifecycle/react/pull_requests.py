@@ -49,7 +49,7 @@ def adopt(judged: Judged) -> Wanted:
 
 
 def merge_remote(judged: Judged) -> Wanted:
-    """Merge remote commits into the workspace; if they conflict, ask the agent to do it."""
+    """Merge remote commits into the workspace; if they conflict, ask the agent to merge them."""
     view, pull, work = judged.view, judged.view.pull, judged.view.facts.work
     if pull is None or not view.has_remote_commits:
         return
@@ -66,8 +66,8 @@ def update(judged: Judged) -> Wanted:
     """Have GitHub update a branch that is behind its base, when it is to be merged next.
 
     Every update starts all checks again, so a branch that is not to be merged now, such as one
-    without a review, is updated only on command. Updates count in the limit of pushes per hour,
-    which holds back all but those on command.
+    without a review, is updated only on command. Updates count towards the limit of pushes per
+    hour, which holds back updates without a command.
     """
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
     if pull is None or not view.current:
@@ -92,7 +92,7 @@ def offer(judged: Judged) -> Wanted:
 def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
     """Return the comment that the pull request is ready, and who may merge it.
 
-    `topic`: the comment's topic if the bot may merge; `_by_hand` is added if only people may.
+    `topic`: the comment's topic if the bot may merge. If only people may, `_by_hand` is appended.
     """
     key, why = keys.ready_to_merge(pull.head), barred(judged.view)
     if not by_hand(judged.view):
@@ -183,7 +183,7 @@ def tidy(judged: Judged) -> Wanted:
 
 
 def make_ready(judged: Judged) -> Wanted:
-    """Mark the bot's draft as ready once checks pass, and never again if people undo that.
+    """Mark the bot's draft as ready once checks pass. If people undo that, do not repeat it.
 
     Many workflows skip drafts, so a draft on which no check ran is made ready too.
     """
@@ -234,7 +234,7 @@ def awaited(view: SessionView) -> bool:
 
 
 def review_wait(view: SessionView) -> Recheck | None:
-    """Return the wait for the end of the requested self-review; None: it ended, or is late."""
+    """Return the wait for the end of the requested self-review; None if it ended or is late."""
     policy = view.policy
     if not policy.self_review or view.at_rest or _cause(view):
         return None
@@ -243,7 +243,7 @@ def review_wait(view: SessionView) -> Recheck | None:
 
 
 def _cause(view: SessionView) -> Key | None:
-    """Return the key of the self-review to request; None if it was requested, at any commit.
+    """Return the key of the self-review to request; None if it was requested for any commit.
 
     A request that was lost with a failed run is repeated.
     """

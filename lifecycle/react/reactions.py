@@ -61,13 +61,14 @@ NEEDS_PEOPLE: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 #: The statuses of whose cause people are notified.
 NOTIFIED: Final = NEEDS_PEOPLE | {S.PAUSED, S.QUEUED}
 
-#: The agent can be given something to do: its turn or its program has ended.
+#: The agent can get new work, because its turn or its program has ended.
 at_rest = one_of(Availability.IDLE, Availability.EXITED)
 #: The agent can get a person's message; an agent with an open question gets only answers.
 takes_messages = one_of(
     Availability.IDLE, Availability.EXITED, Availability.WAITING, Availability.INTERRUPTED
 )
-#: The agent has nothing to do, and no check is in progress, or people were notified of the wait.
+#: The agent has nothing to do, and either no check is in progress or people were notified of the
+#: wait.
 waits_on_people = both(
     one_of(Availability.IDLE, Availability.EXITED, Availability.WAITING),
     either(

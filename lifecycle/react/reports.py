@@ -79,7 +79,8 @@ def _edit(
 ) -> do.Action | Recheck:
     """Return the edit of an outdated report, or the wait for `Policy.report_seconds` to pass.
 
-    `make` gets the edit's key and the id of the existing comment or check run; None: none is known.
+    `make` gets the edit's key and the id of the existing comment or check run, or None if no id is
+    known.
     """
     shown = view.history.edits(place)
     if not shown:

@@ -17,7 +17,8 @@ from lifecycle.read.session_view import SessionView
 _DAY_SECONDS: Final = 86_400.0
 _AT_REST: Final = ParkCause.AT_REST
 _RESTS: Final = frozenset({Availability.IDLE, Availability.WAITING, Availability.EXITED})
-#: In a chat nothing but a turn is interrupted: only the person continues it.
+#: In a chat these states count as rest too: a stop interrupts only a turn, and only the person
+#: continues the chat.
 _RESTS_IN_CHAT: Final = _RESTS | {
     Availability.NONE,
     Availability.BLOCKED,
@@ -64,7 +65,7 @@ def hand_over(judged: Judged) -> Wanted:
 
 
 def resume(judged: Judged) -> Wanted:
-    """After a stop during a turn, or on the command `resume`, start a run that continues.
+    """After a stop during a turn, or on the command `resume`, start a run that continues the work.
 
     A chat that is not paused is continued, too.
     """
@@ -85,7 +86,7 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
     """Return the action that starts a run of the requested agent, or else of the current one.
 
     The current agent resumes its conversation. `asked`: the key of the command that asks for the
-    run; empty: none does.
+    run; empty without such a command.
     """
     view, command = judged.view, judged.view.requested_agent
     run = max(1, view.facts.run) if cause is StartCause.FIRST else view.facts.run + 1

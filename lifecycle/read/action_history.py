@@ -82,7 +82,7 @@ class ActionHistory:
         self.ended = {key.run: done[key].at for key in index.ending} if index.ending else {}
 
     def _of(self, *kinds: KeyKind) -> list[tuple[Key, datetime]]:
-        """Return the done actions of these kinds: each key, with its time."""
+        """Return the time of each done action of these kinds, by its key."""
         done, of_kind = self._done, self._keys
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
 
@@ -152,7 +152,7 @@ class ActionHistory:
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:
-        """Return when a cause was last sent to the agent; None if never, or if it always was lost.
+        """Return when a cause was last sent to the agent; None if it never was or was always lost.
 
         A message is lost if its run failed before a push followed it.
         """
@@ -161,7 +161,7 @@ class ActionHistory:
         return max(arrived, key=lambda message: message.at, default=None)
 
     def first_tried(self, cause: Key) -> datetime | None:
-        """Return when a cause was first sent to the agent, even if it was lost; None: never."""
+        """Return when a cause was first sent to the agent, even if it was lost; None if never."""
         tries = [self._done[key].at for key in self._sending.get(cause, ())]
         return min(tries, default=None)
 
@@ -176,7 +176,8 @@ class ActionHistory:
     ) -> dict[Key, datetime]:
         """Return when each cause of these kinds was first sent to the agent.
 
-        Causes that were first sent at `since` or before are omitted; None: no cause is omitted.
+        Causes that were first sent at `since` or before are omitted. If `since` is None, all causes
+        are returned.
         """
         done = self._done
         first = {

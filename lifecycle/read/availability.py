@@ -20,7 +20,7 @@ class Availability(StrEnum):
     IDLE = "idle"  #: It finished its turn.
     WAITING = "waiting"  #: A question or a permission prompt is open.
     BLOCKED = "blocked"  #: An error or a usage limit stops it.
-    #: Exited without an error, or was stopped while idle: a message starts a run.
+    #: The program exited without an error, or was stopped while idle. A message starts a run.
     EXITED = "exited"
     INTERRUPTED = "interrupted"  #: The bot stopped it during a turn: a new run resumes it.
     CRASHED = "crashed"  #: Exited with an error, or was lost with its runtime.
@@ -95,10 +95,10 @@ def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | Non
 def _recent(
     at: datetime | None, seconds: float, policy: Policy, now: datetime
 ) -> tuple[bool, datetime | None]:
-    """Return whether `at` is less than `seconds` ago, and when that changes; None: never.
+    """Return whether `at` is less than `seconds` ago, and when that changes, if ever.
 
-    An unknown time, `at` None, is not recent. Nor is a time in the future by more than
-    `Policy.recent_activity_seconds`; a smaller difference is accepted, because clocks differ.
+    An unknown time (None) is not recent. A time in the future is recent only if it is within
+    `Policy.recent_activity_seconds`, because clocks differ.
     """
     if at is None:
         return False, None

@@ -1,7 +1,7 @@
 """Budgets: the limits on what a session may cost. People are warned before one is used up.
 
-A person's command `budget +N` raises every budget in dollars by N, for this session only; daily
-budgets for that day only. Budgets of hours and tokens grow in the proportion in which the session's
+A person's command `budget +N` raises every budget in dollars by N, only for this session, and daily
+budgets only for that day. Budgets of hours and tokens grow in the proportion in which the session's
 dollars grow. If dollars have no limit, each command adds the original limit of hours and tokens.
 """
 
@@ -29,15 +29,16 @@ class Budget(NamedTuple):
     setting: str  #: The field of the policy with the limit.
     spent: Callable[[Facts, Policy], float]  #: In the unit of the limit.
     says: str  #: The budget in words, with `{limit}`.
-    #: `says` without amounts, for public repositories; empty: `says` reveals no cost.
+    #: The sentence without amounts, for public repositories. Empty if `says` reveals no cost.
     unsaid: str = ""
     of_day: bool = False  #: Whether it is reset at midnight, UTC.
     dollars: bool = True  #: Whether the unit is US dollars.
-    #: Seconds in one unit of a budget of time, which counts the turn in progress; 0 for others.
+    #: Seconds in one unit of a budget of time, which counts the turn in progress. 0 for other
+    #: budgets.
     seconds: float = 0.0
 
     def limit(self, policy: Policy) -> float:
-        """Return the limit that a policy sets, without raises by commands; 0: no limit."""
+        """Return the limit that a policy sets, without raises by commands; 0 if there is none."""
         return float(getattr(policy, self.setting))
 
 
@@ -53,7 +54,8 @@ class BudgetState(Struct, frozen=True):
 
     exhausted: tuple[ReachedBudget, ...] = ()  #: Those that have reached their limit.
     nearly: tuple[ReachedBudget, ...] = ()  #: Those that have reached the threshold, or the limit.
-    #: When the turn in progress reaches the next threshold or limit; None: only new facts do.
+    #: When the turn in progress reaches the next threshold or limit. None if only new facts can
+    #: reach it.
     changes_at: datetime | None = None
 
 
@@ -67,7 +69,7 @@ def raised(command: Command) -> float:
 
 
 def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
-    """Return the limit of a budget for a session, including raises by command; 0: no limit."""
+    """Return the limit of a budget for a session, including raises by command; 0 if none."""
     usd = facts.budget_usd or policy.session_usd
     limit = usd if row is BUDGETS[0] else row.limit(policy)
     if not limit or not facts.commands:
@@ -185,14 +187,14 @@ BUDGETS: Final = (
 
 @lru_cache(maxsize=256)
 def _limits(policy: Policy) -> tuple[tuple[Budget, float], ...]:
-    """Return the budgets for which a policy sets a limit, with that limit; cached for speed."""
+    """Return the budgets for which a policy sets a limit, with their limits; cached for speed."""
     return tuple((row, limit) for row in BUDGETS if (limit := row.limit(policy)))
 
 
 def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | None) -> BudgetState:
-    """Return which budgets are used up, or nearly.
+    """Return which budgets are used up or nearly used up.
 
-    `turn`: the start of the turn in progress, which counts as active time; None: there is none.
+    `turn`: the start of the turn in progress, which counts as active time, or None.
     """
     part = policy.budget_warning
     limits: Sequence[tuple[Budget, float]] = _limits(policy)

@@ -1,4 +1,4 @@
-"""Finds the causes of messages to the agent, as keys without a run; None: there is no cause.
+"""Finds the causes of messages to the agent, as keys without a run, or None.
 
 A try is a cause that was sent to the agent. Tries before a person's last push to the branch do not
 count.
@@ -27,7 +27,7 @@ _FORWARDED: Final = ("tell", "answer", "review", MAKES_PULL)
 def ci(view: SessionView) -> Key | None:
     """Return the cause for failed checks of the head, once no check is pending or due for a rerun.
 
-    None too if all of them fail on the base branch, or if the head is not the workspace's.
+    Returns None if all these checks fail on the base branch, or if the head is not the workspace's.
     """
     if not view.failed_checks or view.pending_checks or view.handed_to_human or not view.current:
         return None
@@ -135,7 +135,7 @@ def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
 
 
 def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
-    """Whether `most` causes or more were tried, and `cause` is none of them.
+    """Whether `most` causes or more were tried, and `cause` was not.
 
     A cause that was tried already may be sent again, because its message may be lost with a run.
     """

@@ -21,7 +21,7 @@ class CommandQueries:
     pull: Pull | None
 
     def command(self, kind: str) -> Command | None:
-        """Return the newest command of this kind; None if there is none."""
+        """Return the newest command of this kind, or None."""
         if not self.facts.commands:
             return None
         commands = [command for command in self.facts.commands if command.kind == kind]
@@ -33,7 +33,7 @@ class CommandQueries:
 
     @property
     def requested_agent(self) -> Command | None:
-        """The newest command that names an agent; None: none does, or it is the current agent."""
+        """The newest command that names an agent; None if that is the current agent."""
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)
@@ -42,7 +42,7 @@ class CommandQueries:
 
     @property
     def permission_mode(self) -> str:
-        """The mode of the newest command that names one, else the session's own; empty: none."""
+        """The mode of the newest command that names one, or else the session's own, if any."""
         giving = [one for one in self.facts.commands if one.kind in _GIVES_MODE]
         given = [one for one in giving if mode_of(one.text)]
         last = max(given, key=lambda command: command.at, default=None)
@@ -50,7 +50,7 @@ class CommandQueries:
 
     @property
     def merge_command(self) -> Command | None:
-        """The newest command to merge this head into this base branch; None if there is none.
+        """The newest command to merge this head into this base branch, or None.
 
         A command stays valid when an update of the branch merges only the base.
         """

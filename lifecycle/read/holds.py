@@ -9,7 +9,7 @@ from lifecycle.model.policy import Policy
 
 @lru_cache(maxsize=1024)
 def held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
-    """Return which label or title blocks the merge, as a phrase; empty: none does."""
+    """Return which label or title blocks the merge, as a phrase; empty if none does."""
     blocking = {label.casefold() for label in policy.blocking_labels}
     for label in labels:
         if label.casefold() in blocking:
@@ -20,7 +20,7 @@ def held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
 
 @lru_cache(maxsize=256)
 def _search(expression: str) -> Callable[[str], object]:
-    """Compile a regular expression; an invalid one, which `config check` reports, never matches."""
+    """Compile a regular expression. An invalid one never matches; `config check` reports it."""
     try:
         return re.compile(expression, re.IGNORECASE).search
     except re.error:

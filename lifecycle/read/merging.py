@@ -21,7 +21,7 @@ def merge_wanted(view: SessionView) -> bool:
 def barred(view: SessionView) -> str:
     """Return why the base branch's rules let only people merge; empty if the bot may merge too.
 
-    With a merge queue the bot may: not the bot but GitHub then pushes to the base.
+    With a merge queue the bot may merge, because GitHub then pushes to the base.
     """
     pull = view.pull
     if pull is None or not pull.barred or pull.queue:
@@ -35,7 +35,7 @@ def by_hand(view: SessionView) -> bool:
 
 
 def awaited_merge(view: SessionView) -> Reason | None:
-    """Return why a mergeable pull request waits for a person; None: the bot merges it."""
+    """Return why a mergeable pull request waits for a person; None if the bot merges it."""
     if barred(view):
         return Reason.MERGE_BARRED
     if view.policy.auto_merge is AutoMerge.OFF or view.policy.mode is Mode.OBSERVE:
@@ -57,10 +57,10 @@ def checks_waived(view: SessionView) -> bool:
 
 
 def missing_checks(view: SessionView) -> tuple[str, ...]:
-    """Return the checks that ran for the last merged pull requests, if none ran here; else empty.
+    """Return the checks that ran for the last merged pull requests, if no check ran here.
 
-    Empty too without `Policy.expect_checks`, and after a `merge` command that came at least
-    `Policy.settle_seconds` after the push.
+    The result is also empty without `Policy.expect_checks`, and after a `merge` command that came
+    at least `Policy.settle_seconds` after the push.
     """
     pull, policy = view.pull, view.policy
     if pull is None or view.passes or not pull.checks_expected or not policy.expect_checks:

@@ -20,7 +20,8 @@ from lifecycle.model.status import HELD, Status
 #: The outcomes after which a session can be restored.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 
-#: The command that restores a session; adding the label and reopening the issue give it too.
+#: The command that restores a session. Adding the label and reopening the issue count as this
+#: command.
 RESTORES: Final = "start"
 
 

@@ -90,7 +90,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations; a rule may block the merge for them. Empty: none."""
+    """Return the unresolved conversations, for which a rule may block the merge; may be empty."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"
@@ -103,7 +103,7 @@ def _conversations(view: SessionView) -> str:
 def _ignored(view: SessionView) -> str:
     """Return why the approvals or the requester's `merge` command do not suffice as a review.
 
-    The text says what is needed instead; empty: nothing has to be explained.
+    The text says what is needed instead. It is empty if nothing has to be explained.
     """
     if view.approved:
         return ": GitHub requires another approval, such as a code owner's"

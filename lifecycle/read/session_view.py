@@ -81,12 +81,12 @@ class SessionView(CommandQueries):
     def __init__(
         self, facts: Facts, policy: Policy, now: datetime, pull: Pull | None = None
     ) -> None:
-        """Read the facts. `pull`: the pull request to read about; None: `foremost` chooses it."""
+        """Read the facts. `pull`: the pull request to read about, by default `foremost`."""
         self.facts = facts
         self.policy = policy
         self.now = now
         self.history = ActionHistory(facts.done)
-        #: When this run was started or last sent a message; None: it was not started.
+        #: When this run was started or last sent a message. None if it was not started.
         self.instructed_at = self.history.instructed_at(facts.run)
         #: Whether the bot stopped this run's program, so that it needs no slot. A stop that failed
         #: for good counts too.
@@ -94,12 +94,12 @@ class SessionView(CommandQueries):
         if facts.failures and not self.parked:
             parks = [key.run for key in facts.failures if key.kind is _PARK]
             self.parked = facts.run in parks
-        #: Whether it is a chat: it is one until its agent was asked to finish the work as a pull
-        #: request. Nothing of a chat is pushed, and nobody but the person gives its agent work.
+        #: Whether the session is a chat, which it is until its agent was asked to finish the work
+        #: as a pull request. Nothing of a chat is pushed, and only the person gives its agent work.
         self.is_chat = facts.origin is _CHAT and not facts.pulls and not self._asked_for_pull()
         self._read_agent()
         self._read_work()
-        #: The pull request this view is about; None: the session has none.
+        #: The pull request that this view is about. None if the session has no pull request.
         self.pull = pull or foremost(facts.pulls)
         #: The views of all open pull requests if there are several; else empty.
         self.several: tuple[SessionView, ...] = ()
@@ -110,7 +110,8 @@ class SessionView(CommandQueries):
                 for view in self.several:
                     view.several = self.several
         if not self.several:
-            #: The merge queue's removal of this head; None: it was not removed, or it is obsolete.
+            #: The merge queue's removal of this head. None if it was not removed, or the removal is
+            #: obsolete.
             self.dequeued = self._dequeued() if self.pull and self.pull.dequeued else None
             self._read_checks()
             self._read_review()
@@ -146,14 +147,14 @@ class SessionView(CommandQueries):
         if self.availability is _UNKNOWN and not is_alive(facts.agent):
             self.last_availability, again = living(facts, policy, history, now)
             changes_at = earliest(changes_at, again)
-        #: Until when this run's receipt of a message is awaited; None: none is awaited.
+        #: Until when this run's receipt of a message is awaited. None if no receipt is awaited.
         self.receipt_until: datetime | None = None
         if facts.sent:
             self.receipt_until = receipt_until(facts, policy, now)
             changes_at = earliest(changes_at, self.receipt_until)
-        #: When these three may change without any new fact; None: never.
+        #: When these three may change without any new fact. None if never.
         self.changes_at = changes_at
-        #: Whether the agent has nothing left to do: its turn has ended, or its program.
+        #: Whether the agent has nothing left to do, because its turn or its program has ended.
         self.at_rest = self.last_availability in _AT_REST
         at_work = self.last_availability is _ACTIVE and facts.agent.activity is _PROCESSING
         turn = facts.agent.since if at_work else None
@@ -173,7 +174,7 @@ class SessionView(CommandQueries):
 
     @property
     def next_push_at(self) -> datetime | None:
-        """When `Policy.pushes_per_hour` allows the next push or update; None: now."""
+        """When `Policy.pushes_per_hour` allows the next push or update; None if it does now."""
         most = self.policy.pushes_per_hour
         newest = sorted(self.history.branch_moves, reverse=True) if most else []
         allowed = [shifted(first, _HOUR) for first in newest[most - 1 :][:1]]
@@ -217,7 +218,8 @@ class SessionView(CommandQueries):
         required = [check for check in checks if check.required] if others else []
         if required:
             others = [check for check in others if check.required]
-        #: Whether a check passes, or one is required; GitHub accepts a required one if skipped.
+        #: Whether at least one check passes or is required. GitHub accepts a required check that
+        #: was skipped.
         self.passes = len(others) < len(checks) or bool(required)
         self.failed_checks = _those(others, _FAILED) if others else []
         self.pending_checks = _those(others, _PENDING) if others else []
@@ -313,7 +315,7 @@ class SessionView(CommandQueries):
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: by an author who may write, not by or to the bot.
+        """Whether a remark is for the agent: by an author who may write, and not to the bot.
 
         Remarks of a bot count only if `Policy.bots` lists it.
         """
@@ -338,7 +340,7 @@ class SessionView(CommandQueries):
 
     @property
     def parent(self) -> Pull | None:
-        """The session's open pull request whose branch is this one's base; None: there is none."""
+        """The session's open pull request whose branch is the base of this one, or None."""
         if self.pull is None or not self.several:
             return None
         base = self.pull.base_branch
