@@ -212,7 +212,7 @@ class Store:
 
     @property
     def damage(self) -> str:
-        """The damage that a read or a write found in the file, with the remedy; empty if none."""
+        """The damage that a read or a write found in the file, with the remedy, or ""."""
         return self.db.damage
 
     @property

@@ -95,8 +95,8 @@ class CommandsTable(StoreTable):
         """Add a start command for a session of its own, and choose the session's id.
 
         The id is `widgets-12`, `widgets-12b` and so on for an issue, `widgets-p1` and so on without
-        one, `widgets-c1` and so on for a chat. Returns the command as it is stored; of a known key,
-        the one of before.
+        one, `widgets-c1` and so on for a chat. Returns the command as it is stored, which is the
+        earlier one if the key is known.
         """
 
         def work(connection: sqlite3.Connection) -> NewCommand:
@@ -112,14 +112,14 @@ class CommandsTable(StoreTable):
         return self._db.write(work)
 
     def get(self, key: str) -> NewCommand | None:
-        """Return the command with this key, in any state; None if there is none."""
+        """Return the command with this key, in any state, or None."""
         row = self._first(ONE, (key,))
         return None if row is None else _command(row)
 
     def outcome(self, key: str) -> str | None:
         """Return why a command was refused; empty if it was granted, None while undecided.
 
-        None also if the command is unknown.
+        Returns None also for an unknown command.
         """
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])
@@ -204,7 +204,7 @@ class OutsidersTable(StoreTable):
     """People without write access who labelled, reviewed or commented."""
 
     def add(self, outsider: Outsider, now: datetime) -> None:
-        """Record a person, once per issue. Repeating it writes nothing."""
+        """Record a person, once per issue. Repeated calls write nothing."""
         known = (outsider.repository, outsider.issue, outsider.login)
         if self._first(KNOWN_OUTSIDER, known) is None:
             self._execute(_ADD_OUTSIDER, {**columns(outsider), "at": now.timestamp()})
@@ -225,9 +225,10 @@ class OutsidersTable(StoreTable):
 
 
 def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: str) -> str:
-    """Inside a transaction: the first free id for another session of an issue; 0: of none.
+    """Return the first free id for another session of an issue, or of no issue if 0.
 
-    `kind` is the letter before the number of a session without an issue.
+    Called inside a transaction. `kind` is the letter before the number of a session without an
+    issue.
     """
     begins = f"{project}-{number or kind}"
     among = {"first": begins, "last": f"{begins}zz"}

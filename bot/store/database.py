@@ -95,8 +95,8 @@ class Writer:
     ) -> "list[Future[T]]":
         """Run functions in one transaction; their futures resolve once the commit is on disk.
 
-        An exception rolls back the changes of its own function only. If the commit fails, as on a
-        full disk, the functions are repeated one by one; so they must not do anything but read and
+        An exception rolls back only the changes of the function that raised it. If the commit
+        fails, as on a full disk, the functions are repeated one by one, so they may only read and
         write through their connection. With `fenced`, they fail with `Fenced` once the bot has lost
         its lease.
 
@@ -157,7 +157,7 @@ class Writer:
     def _done(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Do all jobs in one transaction; if that fails, do each alone.
 
-        They are not repeated if the file is damaged, or locked by another process.
+        Jobs are not repeated if the file is damaged or locked by another process.
         """
         try:
             with self._lock.held():
@@ -262,7 +262,7 @@ class DatabaseFile:
         An exception of `work` rolls back only its own changes, and is raised here.
 
         Raises:
-            StoreFailure: the storage failed, such as with `StoreFull`.
+            StoreFailure: the storage failed; a full disk raises `StoreFull`.
             Fenced: this bot has lost its lease.
         """
         return self.submit(work).result()
@@ -270,17 +270,14 @@ class DatabaseFile:
     def submit(
         self, work: Callable[[sqlite3.Connection], T], *, fenced: bool = True
     ) -> "Future[T]":
-        """Submit `work` as `write` does, but do not wait.
-
-        `fenced=False`: write even without the lease.
-        """
+        """Submit `work` as `write` does, but do not wait. Without `fenced`, no lease is needed."""
         (future,) = self.submit_all([work], fenced=fenced)
         return future
 
     def submit_all(
         self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
     ) -> "list[Future[T]]":
-        """Submit functions for one transaction. One that raises rolls back only its own writes.
+        """Submit functions for one transaction; one that raises rolls back only its own writes.
 
         Raises `StoreClosed` if the file was closed or opened for reading only.
         """

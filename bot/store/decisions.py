@@ -68,7 +68,7 @@ _DECIDE = """UPDATE sessions SET due = :recheck_at, version = version + 1,
         restored_at = CASE WHEN :restored THEN :now ELSE restored_at END,
         first_run = CASE WHEN :restored THEN 1 + CAST(agent ->> 'run' AS INTEGER) ELSE first_run END
     WHERE id = :id AND version = :version"""
-#: All sessions of this session's project; no rows while one of them is open.
+#: All sessions of this session's project. No rows while any of these sessions is open.
 ENDED_PROJECT = """SELECT id, ended, finished FROM sessions
     WHERE project = (SELECT project FROM sessions WHERE id = ?1) AND NOT EXISTS (
         SELECT 1 FROM sessions WHERE ended IS NULL
@@ -85,10 +85,7 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The keys that are done along with an action's own key.
-
-    Facts need no other part of its JSON.
-    """
+    """The keys that are done along with an action's own key: the only part of its JSON in facts."""
 
     covers: tuple[Key, ...] = ()
 
@@ -130,13 +127,13 @@ class FactsReader(StoreTable):
     """Reads the facts of sessions from all tables."""
 
     def load(self, sessions: Sequence[str]) -> list[LoadedSession]:
-        """Load sessions from one snapshot, in the order of `sessions`; unknown ids are skipped."""
+        """Load sessions from one snapshot, in the order of `sessions`, without unknown ids."""
         with self._db.read() as connection:
             found = {one.session: one for one in _load(connection, sessions, self._db.clock())}
         return [found[session] for session in sessions if session in found]
 
     def get(self, session: str) -> Facts:
-        """Return a session's facts. Raises `CorruptRow`, or `StoreFailure` if it is unknown."""
+        """Return a session's facts. Raises `CorruptRow`, or `StoreFailure` without a session."""
         loaded = self.load([session])
         if not loaded:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")
@@ -286,9 +283,9 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
 
 
 def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Count the sessions that ended, if the project of this one has no open session now.
+    """Count the project's ended sessions, if the project has no open session now.
 
-    Stores in the session how many ended in each status since the project last had no open session.
+    Stores in this session how many ended in each status since the project last had no open session.
     Call it in the transaction that ends the session.
     """
     ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))

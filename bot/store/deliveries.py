@@ -25,7 +25,8 @@ from bot.store.values import (
 _INSERT = "INSERT INTO deliveries (id, event, at, body)"
 _ROW = "(?, ?, ?, ?)"
 _INSERT_NEW = f"{_INSERT} VALUES {_ROW} ON CONFLICT (id) DO NOTHING"
-#: Rows of one INSERT. SQLite allows 32,766 values, and caches one statement per number of rows.
+#: The rows of one INSERT. SQLite allows 32,766 values, and caches one statement for each number of
+#: rows.
 _BATCH = 64
 _RETRY = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
@@ -72,7 +73,8 @@ class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One effect of a delivery: a subject to read again from GitHub, or a command."""
 
     repository: str
-    #: As in `RefreshRequest`; for a command `number:12`, or `session:widgets-12b` if it names one.
+    #: As in `RefreshRequest`. For a command `number:12`, or `session:widgets-12b` if it names a
+    #: session.
     subject: str
     command: str = ""  #: The kind of the command; empty: the subject is read again.
     actor: str = ""  #: The login of the person who gave the command; empty: no command.
@@ -94,7 +96,7 @@ class DeliveryQuery(Struct, frozen=True, kw_only=True):
     state: str = ""  #: `new`, `done`, `failed`, or `ignored`: it had no effects.
     event: str = ""
     repository: str = ""
-    #: The repositories to choose from; None: all, and deliveries that name none.
+    #: The repositories to choose from. None for all repositories and deliveries that name none.
     repositories: tuple[str, ...] | None = None
     cursor: str = ""  #: Of the page before, as `CURSOR` has it.
     limit: int = 50
@@ -175,7 +177,7 @@ class DeliveriesTable(StoreTable):
         self._db.write(work)
 
     def failed(self, limit: int = -1) -> list[FailedDelivery]:
-        """Return up to `limit` deliveries that could not be processed, newest first; -1: all."""
+        """Return up to `limit` deliveries that could not be processed, newest first; all if -1."""
         return list(map(_failed, self._all(FAILED, (limit,))))
 
     def failed_count(self) -> int:
@@ -202,7 +204,7 @@ class DeliveriesTable(StoreTable):
         return list(skip_corrupt(_record, listed)), cursor
 
     def record(self, id: str) -> DeliveryRecord | None:
-        """Return a delivery with its effects; None if it is unknown. Raises `CorruptRow`."""
+        """Return a delivery with its effects, or None if it is unknown. Raises `CorruptRow`."""
         row = self._first(RECORD, (id,))
         return None if row is None else _record(row)
 
@@ -214,7 +216,7 @@ class DeliveriesTable(StoreTable):
     def last(self) -> dict[str, datetime]:
         """Return when the last processed delivery of each repository arrived.
 
-        The repository is empty for deliveries that name none or several.
+        Deliveries that name no repository or several are listed under an empty name.
         """
         return {row["repository"]: from_timestamp(row["at"]) for row in self._all(LAST)}
 
@@ -225,7 +227,7 @@ class DeliveriesTable(StoreTable):
 
 
 def _insert_all(connection: sqlite3.Connection, rows: Sequence[Delivery]) -> list[DeliveryOutcome]:
-    """Insert rows in one statement. If one of them is stored already, insert them one by one.
+    """Insert rows in one statement, or one by one if any row is stored already.
 
     One statement makes a burst of deliveries cheap, because this thread waits for the interpreter
     lock after every statement.

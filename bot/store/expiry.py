@@ -99,7 +99,7 @@ class ExpiryTable(StoreTable):
         self._delete(HISTORY, session)
 
     def delete_session(self, session: str, now: datetime) -> bool:
-        """Delete a session's rows, and copy its usage to the ledger.
+        """Delete a session's rows, after its usage was copied to the ledger.
 
         Returns False, with nothing deleted, if the session is unknown, open, due, or in the view
         `live`.

@@ -27,7 +27,7 @@ class LeaseTable(StoreTable):
     def acquire(
         self, owner: str, now: datetime, seconds: float, expired: datetime | None = None
     ) -> int | None:
-        """Acquire or renew the lease for `seconds`. Returns the epoch; None while another leads.
+        """Acquire or renew the lease for `seconds`; return the epoch, or None while another leads.
 
         Another leader's lease counts as expired if its expiry is not after `expired`, which is
         `now` by default. A leader is replaced at once if its name comes from `this_process` and its
@@ -35,7 +35,7 @@ class LeaseTable(StoreTable):
         the table `inherited`, because the former leader may still execute them.
 
         Raises:
-            StoreBusy: another process holds the write lock, for example as it is suspended.
+            StoreBusy: another process holds the write lock, for example a suspended one.
         """
         expires = now.timestamp() + seconds
 

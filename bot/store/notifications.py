@@ -153,9 +153,9 @@ class NotificationsTable(StoreTable):
     ) -> None:
         """Store the results of one check of all causes, in one transaction.
 
-        A `new` message is ignored if its notifier has one for the same session and cause, and the
-        cause still exists. `withdrawn` are the `seq` of messages to delete, unless an attempt has
-        begun. `resolved` pairs the `seq` of a message whose cause is gone with the message that
+        A `new` message is ignored if its notifier has a message for the same session and cause, and
+        the cause still exists. `withdrawn` are the `seq` of messages to delete, unless an attempt
+        has begun. `resolved` pairs the `seq` of a message whose cause is gone with the message that
         says so. `cursors` are set as in `CursorsTable`.
         """
 
@@ -174,7 +174,7 @@ class NotificationsTable(StoreTable):
         self._db.write(work)
 
     def due(self, notifier: str, now: datetime, *, urgent: bool) -> DueNotification | None:
-        """Return a notifier's next due message, or None. `urgent`: only an urgent one."""
+        """Return a notifier's next due message, or None. With `urgent`, skip other messages."""
         values = {"notifier": notifier, "now": now.timestamp(), "urgent": urgent}
         row = self._first(DUE_NOTIFICATIONS, values)
         return None if row is None else _due(row)
@@ -190,9 +190,9 @@ class NotificationsTable(StoreTable):
     def mark_retry(
         self, seq: int, error: str, next_at: datetime, *, perhaps_sent: bool = False
     ) -> None:
-        """Record a failed attempt; the next one is at `next_at`.
+        """Record a failed attempt. The next attempt is at `next_at`.
 
-        `perhaps_sent`: whether the message may have arrived, as after an interrupted attempt.
+        `perhaps_sent` says whether the message may have arrived, as after an interrupted attempt.
         """
         self._execute(_RETRY, (perhaps_sent, error, next_at.timestamp(), seq))
 

@@ -57,8 +57,8 @@ class ObservationsTable(StoreTable):
     def record(self, observations: Sequence[Observation], now: datetime) -> list[str]:
         """Write what differs from the stored facts, in one transaction; wake changed sessions.
 
-        Facts about the agent or the workspace are dropped if they are from another run than the
-        session's. A pull request that differs only in `read_at` is stored, but does not wake the
+        Facts about the agent or the workspace are dropped unless they are from the session's
+        current run. A pull request that differs only in `read_at` is stored, but does not wake the
         session. Nothing is written if nothing differs.
 
         Returns the ids of the sessions that changed.
@@ -120,7 +120,7 @@ def _differing(seen: Observation, row: Row) -> dict[str, str]:
 
 
 def _work(seen: Observation, row: Row) -> Work | None:
-    """Return the observed workspace. What it has on disk is observed apart, and kept otherwise."""
+    """Return the observed workspace. An unobserved size on disk keeps its stored value."""
     if seen.measured:
         return replace(_stored(row).work, disk=seen.measured[0])
     if seen.work is None or encoded(seen.work) == row["work"]:
@@ -157,7 +157,7 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 
 
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
-    """Record which messages arrived or are missing, inside a transaction; return if any changed.
+    """Record which messages arrived or are missing, inside a transaction; return whether any did.
 
     A received message counts as done from the time it was sent, if the activity in this observation
     began after that. Otherwise it counts from `now`, because the activity is older than the

@@ -1,4 +1,4 @@
-"""The outbox: actions that are due, sent, done or failed. After a crash, one may be repeated.
+"""The outbox: actions that are due, sent, done or failed. Actions may be repeated after a crash.
 
 An action belongs to a session, or to a repository if it concerns no session.
 """
@@ -174,7 +174,7 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def mark_retry(self, seq: int, error: str, next_at: datetime) -> None:
-        """Record a failed attempt; the next one is at `next_at`."""
+        """Record a failed attempt. The next attempt is at `next_at`."""
         values = (error, next_at.timestamp(), seq)
 
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -201,7 +201,7 @@ class OutboxTable(StoreTable):
     def awaited(self) -> list[AwaitedReceipt]:
         """Return messages and answers to current runs that may have arrived by now, oldest first.
 
-        Includes due messages, because they may have been sent before a crash.
+        Includes due messages, because these may have been sent before a crash.
         """
         found = skip_corrupt(_awaited, self._all(AWAITED))
         return sorted(found, key=lambda awaited: awaited.seq)
@@ -221,8 +221,8 @@ class OutboxTable(StoreTable):
     ) -> None:
         """Delete a due action. A later decision may contain its key again.
 
-        `tried`: whether an attempt was made that may have had an effect. `observed` is written in
-        the same transaction.
+        `tried` says whether an attempt was made that may have had an effect. `observed` is written
+        in the same transaction.
         """
         data = {"tried": True} if tried else {}
 

@@ -32,12 +32,12 @@ _refresh = RowDecoder(DueRefresh, "refreshes", "subject")
 
 
 class RefreshesTable(StoreTable):
-    """Requests to read subjects again, as they may have changed at GitHub; one row per subject."""
+    """Requests to read subjects again, which may have changed at GitHub; one row per subject."""
 
     def request(
         self, refreshes: Iterable[RefreshRequest], now: datetime, *, apart: timedelta = timedelta()
     ) -> None:
-        """Request refreshes. The first is due now, each further one `apart` after the one before.
+        """Request refreshes. The first is due now, and each further refresh is due `apart` later.
 
         A subject that is requested already keeps the earlier of the two due times.
         """

@@ -1,6 +1,6 @@
 """The hosts to which the proxy refused to connect sessions.
 
-There are at most 50 per session, and one count for the rest.
+At most 50 hosts are stored per session, and one count for the rest.
 """
 
 import sqlite3

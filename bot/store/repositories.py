@@ -92,10 +92,10 @@ class RepositoriesTable(StoreTable):
         return None if row is None else _repository(row)
 
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
-        """Write a repository and wake its sessions. Writes nothing if it has not changed.
+        """Write a repository and wake its sessions.
 
-        If its configured name changed, rows with the old name get the new one. A row keeps the old
-        name if there is one with the new name already.
+        Writes nothing if the repository has not changed. If its configured name changed, rows with
+        the old name get the new name, unless a row with the new name exists already.
         """
         if self.get(repository.id) == repository:
             return

@@ -49,7 +49,8 @@ def _column(value: Any) -> Any:
     return value.timestamp() if isinstance(value, datetime) else encoded(value)
 
 
-#: The function that converts a column's value, by the field's type; None: it is used as it is.
+#: The function that converts a column's value, by the field's type. None if the value is used
+#: unchanged.
 _CONVERTERS: dict[Any, Callable[[Any], Any] | None] = {
     **dict.fromkeys((str, int, bytes)),
     bool: bool,

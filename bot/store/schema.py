@@ -1,12 +1,11 @@
 """The tables of the database.
 
 Times are seconds since 1970 (UTC), structs are JSON. Large columns are the last of their table,
-because SQLite reads a row from its beginning and is slow to reach what follows a large value.
-
-Statements use what SQLite and PostgreSQL share, which includes partial indexes, generated columns,
-`ON CONFLICT`, `RETURNING`, window functions and `->>`. Only SQLite has STRICT, WITHOUT ROWID,
-AUTOINCREMENT, `rowid` as a tie-breaker, `json_each` and the other JSON functions, and `UPDATE OR
-IGNORE` in `repositories`.
+because SQLite reads a row from its beginning and is slow to reach columns after a large value.
+Statements use SQL that SQLite and PostgreSQL share, which includes partial indexes, generated
+columns, `ON CONFLICT`, `RETURNING`, window functions and `->>`. The exceptions, which only SQLite
+has, are STRICT, WITHOUT ROWID, AUTOINCREMENT, `rowid` as a tie-breaker, `json_each` and the other
+JSON functions, and `UPDATE OR IGNORE` in `repositories`.
 """
 
 from sqlite_utils import Database

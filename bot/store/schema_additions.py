@@ -140,12 +140,13 @@ COSTS_OVER_TIME = (
 def rebuild_sessions(db: Database) -> None:
     """Allow several sessions for an issue, and sessions without one, whose issue number is 0.
 
-    SQLite removes a constraint only by making its table again, while foreign keys are not enforced:
+    In SQLite, a constraint can only be removed by making its table again, with foreign keys not
+    enforced:
     https://www.sqlite.org/lang_altertable.html#otheralter
 
     The rows wait in memory meanwhile, so that the new table takes the pages of the old one. The new
-    columns are `origin`, what a session was opened for, and `budget_usd`, the budget that it was
-    given at its start, or 0.
+    columns are `origin`, what a session was opened for, and `budget_usd`, the budget that the
+    session got at its start, or 0.
     """
     columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(sessions)"))
     schema = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"

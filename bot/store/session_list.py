@@ -58,7 +58,7 @@ LISTED = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 class SessionQuery(Struct, frozen=True, kw_only=True):
     """Which sessions to list, and how. An empty field selects all."""
 
-    #: The projects to choose from; None: all, and those that are no longer configured.
+    #: The projects to choose from. None for all projects, including those no longer configured.
     projects: tuple[str, ...] | None = None
     project: str = ""
     agent: str = ""  #: The name of an agent, or an agent type.
@@ -94,7 +94,7 @@ class SessionPlace(Struct, frozen=True, kw_only=True):
         return f"{self.place!r}:{self.id}"
 
     def is_after(self, cursor: str, sort: SessionSort) -> bool:
-        """Whether the session follows the page that ends at this cursor. True if that is empty."""
+        """Whether the session follows the page that ends at this cursor; True if that is empty."""
         value, last = _place(cursor)
         mine = (self.place, self.id)
         return value is None or (mine < (value, last) if sort[0] == "-" else mine > (value, last))
@@ -114,7 +114,7 @@ class SessionListTable(StoreTable):
         return SessionPage(self.read([one.id for one in listed]), cursor)
 
     def places(self, query: SessionQuery, waiting: Collection[str] = ()) -> list[SessionPlace]:
-        """Return the positions of a page's sessions without loading these.
+        """Return the positions of a page's sessions without loading the sessions.
 
         A negative limit reads all.
         """

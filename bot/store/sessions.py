@@ -106,7 +106,7 @@ class SessionsTable(StoreTable):
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession, command: str = "") -> bool:
-        """Create a session that is due at once, and close the start command with key `command`.
+        """Create a session that is due at once, and close the start command with the key `command`.
 
         Returns False, with nothing written, if its id or branch already has a session. If `command`
         is empty, no command is closed.
@@ -139,7 +139,7 @@ class SessionsTable(StoreTable):
             return None if row is None else session_decoder(connection, [row])(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
-        """Return sessions, newest first. `live`: only live ones (True) or others (False)."""
+        """Return sessions, newest first: the live ones if `live` is True, the others if False."""
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
             return list(skip_corrupt(session_decoder(connection, rows), rows))
@@ -173,18 +173,18 @@ class SessionsTable(StoreTable):
         """Return the id of the session that a subject (see `RefreshRequest`) concerns, or None.
 
         That is the session that works on this issue or branch, has this pull request, or whose pull
-        request or workspace is at this commit. Of several sessions of one issue, it is the newest
-        one that has not ended, or else the newest.
+        request or workspace is at this commit. If an issue has several sessions, the newest that
+        has not ended is returned, or else the newest.
         """
         kind, _, name = subject.partition(":")
         row = self._first(BY_SUBJECT[kind], (repository, name)) if kind in BY_SUBJECT else None
         return None if row is None else str(row["id"])
 
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return session ids by pair of repository and subject, without pairs that have none.
+        """Return the id of the session that each pair of repository and subject concerns.
 
-        Besides the subjects of `of_subject`, `number:12` is an issue or a pull request, and
-        `session:widgets-12b` a session by its id.
+        A subject may be one of `of_subject`, `number:12` for an issue or a pull request, or
+        `session:widgets-12b` for a session by its id.
         """
         wanted = [
             (repository, subject, *subject.partition(":")[::2])
@@ -232,7 +232,7 @@ class SessionsTable(StoreTable):
         return list(map(_owner, self._all(OWNERS)))
 
     def owner(self, id: str) -> ResourceOwner | None:
-        """Return one session in the form of `owners`, ended or not; None if it is unknown."""
+        """Return one session in the form of `owners`, ended or not, or None if it is unknown."""
         row = self._first(OWNER, (id,))
         return None if row is None else _owner(row)
 

@@ -95,7 +95,7 @@ class SignInsTable(StoreTable):
     """Signed-in browsers, by the hash of their cookie."""
 
     def get(self, hash: str) -> SignedIn | None:
-        """Return the sign-in of a cookie; None if there is none, or if it was ended."""
+        """Return the sign-in of a cookie; None if the cookie is unknown or was ended."""
         row = self._first(ONE, (hash,))
         return None if row is None else _signed_in(row)
 
@@ -119,7 +119,7 @@ class SignInsTable(StoreTable):
         self._db.write(work)
 
     def renew(self, hash: str, next_hash: str, now: datetime, renews: datetime) -> bool:
-        """Add a browser's next cookie, itself to be renewed at `renews`. False: none is due."""
+        """Add a browser's next cookie, to be renewed at `renews`. Returns False if none is due."""
         times = {"now": now.timestamp(), "renews": renews.timestamp()}
         values = {"hash": hash, "next": next_hash, **times}
 

@@ -1,4 +1,4 @@
-"""Stores which sessions have a slot, in which they run their agent, or wait for one; and agents."""
+"""Stores which sessions have a slot to run their agent, or wait for a slot; and agents."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -17,12 +17,14 @@ from bot.store.values import AgentRecord, HistoryKind, QueuedSession, Session
 from lifecycle.judge.capacity import Caps, Contender, hand_out, places
 from lifecycle.model.status import Status
 
-#: Whether an assignment can change anything: a waiting session has no reason, or a slot is free.
+#: Whether an assignment can change anything, because a waiting session has no reason or a slot is
+#: free.
 ASSIGNABLE = """SELECT EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1 AND waits = ''
     ) OR ((SELECT count(*) FROM sessions WHERE slot = 1) < ? AND EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1))"""
-#: awaited: a person's command requested the run since the session last had a slot.
+#: The column `awaited` says whether a person's command requested the run since the session last had
+#: a slot.
 WAITING = """SELECT id AS session, project, agent_type, agent_name AS agent, requester, priority,
         waits, wanted_since AS since, EXISTS (SELECT 1 FROM commands WHERE session = sessions.id
             AND kind IN ('answer', 'restart', 'resume', 'retry', 'start', 'tell')
@@ -80,7 +82,8 @@ _SOME = "WHERE repository IN (SELECT value FROM json_each(?1))"
 COSTS_OF_SOME = COSTS.replace("FROM usage", f"FROM usage {_SOME}").replace(
     "FROM ledger", f"FROM ledger {_SOME}"
 )
-#: If a session is handed over twice before a run, the first row names the type of the runs before.
+#: If a session is handed over twice before a run, the first row names the agent type of the earlier
+#: runs.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, head, ended)
     SELECT id, ?, agent_type, agent_name, coalesce(head, ''), taken_back FROM sessions WHERE id = ?
     ON CONFLICT DO NOTHING"""
@@ -191,7 +194,7 @@ class AgentsTable(StoreTable):
         return {row["agent_name"]: row["sessions"] for row in self._all(OPEN_SESSIONS)}
 
     def open_in(self, project: str) -> dict[str, int]:
-        """Return a project's number of open sessions by agent name; an empty name is no agent."""
+        """Return a project's number of open sessions by agent name; empty for no agent."""
         rows = self._all(OPEN_IN_PROJECT, (project,))
         return {row["agent_name"]: row["sessions"] for row in rows}
 
@@ -310,7 +313,7 @@ def _by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[str, _Share]:
-    """Return each agent's part in a session. `earlier` are the session's handovers."""
+    """Return each agent's share of a session. `earlier` are the session's handovers."""
     shares = {one["agent"]: _Share(one["outcome"] or HANDED_OVER) for one in earlier}
     present = earner = str(row["agent"])
     if row["outcome"] == Status.MERGED:  # The agent that committed last is credited with it.

@@ -11,7 +11,7 @@ SESSIONS = "SELECT project, status, count(*) AS sessions FROM sessions GROUP BY 
 WAITING = "SELECT count(*) AS rows, min(at) AS since FROM deliveries WHERE state = 'new'"
 DUE = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state = 'due'"
 SENT = "SELECT count(*) AS rows, min(created) AS since FROM outbox WHERE state = 'sent'"
-#: Failed actions of open sessions; those of ended sessions need no attention.
+#: Failed actions of open sessions. Failed actions of ended sessions need no attention.
 FAILED = """SELECT count(*) AS rows, min(outbox.created) AS since
     FROM outbox JOIN sessions ON sessions.id = session
     WHERE state = 'failed' AND ended IS NULL"""

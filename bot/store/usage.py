@@ -1,8 +1,8 @@
 """The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
-A run's usage is counted twice: by its program, in its own files, and by the model proxy as
-responses pass. Both counts start at zero and grow, and either may miss something. The count with
-more tokens is used, or the later one if they are equal; the two are never added.
+A run's usage is counted twice: by its program, in its own files, and by the model proxy, from the
+responses. Both counts start at zero and grow, and either may miss something. The count with more
+tokens is used, or the later count if they are equal. The two counts are never added.
 """
 
 import sqlite3
@@ -19,8 +19,8 @@ from bot.store.rows import Row, RowDecoder, columns, encoded
 from lifecycle.model.facts import Agent, Spending, Usage
 from lifecycle.model.status import Activity
 
-#: When the usage of a repository, person or agent on a day passes a multiple of one of these, up or
-#: down, the other sessions with the same budget are woken: they need that usage only roughly.
+#: When the daily usage of a repository, person or agent crosses a multiple of one of these, the
+#: other sessions with the same budget are woken. They need that usage only roughly.
 STEPS = {"cost_usd": 0.25, "tokens": 100_000, "active_seconds": 600.0}
 
 #: The length of a step of `usage_steps`, in seconds.
@@ -70,7 +70,7 @@ BESIDE_SESSIONS = f"""SELECT one.id AS session, {_sums(_SPENT)} FROM sessions AS
     WHERE one.id IN (SELECT value FROM json_each(?)) AND one.number > 0 AND other.id <> one.id
     GROUP BY one.id"""
 
-#: What usage can be grouped by: the SQL expressions of the group's name and of the order.
+#: The ways to group usage, each with the SQL expressions of the group's name and of the order.
 USAGE_GROUPS: Final[Mapping[str, tuple[str, str]]] = {
     "session": ("session", "min(created) DESC"),
     "run": ("run", "min(created) DESC, run_number"),
@@ -131,7 +131,8 @@ class UsageFilter(Struct, frozen=True, kw_only=True):
     person: str = ""  #: Who requested the session; upper and lower case are the same.
     first: str = ""  #: The first UTC day, as in `2030-01-31`.
     last: str = ""  #: The last one.
-    #: The repositories to choose from; None: all, and those of former projects.
+    #: The repositories to choose from. None for all repositories, including those of former
+    #: projects.
     repositories: tuple[str, ...] | None = None
 
 
@@ -189,7 +190,7 @@ class UsageTable(StoreTable):
     def totals(
         self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
     ) -> list[UsageTotal]:
-        """Sum up usage by one of `USAGE_GROUPS`. `session`: only of this one; empty for all."""
+        """Sum up usage by one of `USAGE_GROUPS`; of all sessions if `session` is empty."""
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
@@ -263,8 +264,8 @@ def add_agent_usage(
 ) -> None:
     """Add the usage between the observations `before` and `agent`, inside their transaction.
 
-    The active seconds of a turn count on the day of its end. They are added in the transaction that
-    records this end, so they count once.
+    The active seconds of a turn count on the day of its end. The seconds are added in the
+    transaction that records this end, so they count once.
     """
     active_seconds = _ended_turn_seconds(before, agent, now)
     known = agent.usage == Usage() or (agent.run == before.run and agent.usage == before.usage)
@@ -307,8 +308,8 @@ def _add_steps(
 ) -> None:
     """Raise what a run used of each model to `usage`.
 
-    Both counts of a run may name its models differently: the sum of all models is that of the count
-    that is used, so a model that only the other one names ends at 0.
+    The two counts of a run may name its models differently. The sum of all models is that of the
+    count in use, so a model that only the other count names ends at 0.
     """
     at = int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
     rows = connection.execute(STEPS_OF_RUN, (session, run)).fetchall()
@@ -330,7 +331,7 @@ def _add_steps(
 def _excess(usage: Usage, counted: Row) -> dict[str, float]:
     """Return by how much a run's usage exceeds the counted usage, by kind.
 
-    All are 0 if it has fewer tokens.
+    The result is 0 for all kinds if the usage has fewer tokens.
     """
     if usage.tokens < counted["tokens"]:
         return dict.fromkeys(_KINDS, 0)
@@ -341,7 +342,7 @@ def _excess(usage: Usage, counted: Row) -> dict[str, float]:
 
 
 def _ended_turn_seconds(before: Agent, agent: Agent, now: datetime) -> float:
-    """Return the seconds of a turn that has ended since `before` was observed; 0 if none has."""
+    """Return the seconds of a turn that has ended since `before` was observed; 0 without one."""
     if before.activity is not Activity.ACTIVE or before.since is None or before.run != agent.run:
         return 0.0
     if agent.activity is Activity.ACTIVE and agent.since == before.since:

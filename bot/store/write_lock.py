@@ -13,13 +13,13 @@ _POLL_SECONDS = 0.002
 
 
 class WriteLock:
-    """Lets one connection at a time write to a database or checkpoint it.
+    """Lets only one connection at a time write to a database or checkpoint it.
 
     SQLite's own lock covers a transaction but not the checkpoint after its commit. Before 3.51.3, a
     commit of one connection during a checkpoint of another can damage the database
     (https://www.sqlite.org/wal.html#the_wal_reset_bug). Debian 12 has 3.40.1, and the command line
-    and a second bot write at the same time as the bot. A lock of our own works with every SQLite;
-    the packages that ship a fixed library have no error codes (pysqlite3) or another interface
+    and a second bot write at the same time as the bot. A separate lock works with every SQLite.
+    Packages that contain a fixed library have no error codes (pysqlite3) or a different interface
     (apsw).
     """
 
