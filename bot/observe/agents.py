@@ -195,7 +195,7 @@ class AgentObserver:
     def _believed(
         self, sessions: Sequence[LiveSession], look: Look, whole: bool
     ) -> Mapping[str, bool]:
-        """Return the ids of the sessions to record, each with whether its program counts as gone.
+        """Return the sessions to record, by id, each with whether its program counts as gone.
 
         A session is left out while an action ends its program: the action itself records the end,
         so that it does not count as a crash.

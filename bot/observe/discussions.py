@@ -26,11 +26,11 @@ class Discussions:
     app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
-        """Return the remark with `allowed` and `to_bot` set. The bot's own remarks are not changed.
+        """Return the remark with `allowed` and `to_bot` set.
 
-        A person's remark is allowed if its author and its last editor may give commands. For the
-        remark of another bot, only its editor is checked, unless that is the bot itself.
-        `edited_by` has the last editors by remark id. Raises `GitHubFailure`.
+        The bot's own remarks are not changed. A person's remark is allowed if its author and its
+        last editor may give commands. For another bot's remark, only an editor other than that bot
+        is checked. `edited_by` has the last editors by remark id. Raises `GitHubFailure`.
         """
         if remark.own:
             return remark
@@ -43,7 +43,7 @@ class Discussions:
     def of(
         self, repository: str, reading: IssueSnapshot, known: Issue, ours: Collection[str]
     ) -> Issue:
-        """Return the issue `known` with comments, labels, milestone and links of the reading.
+        """Return the issue `known` with the comments, labels, milestone and links just read.
 
         `ours` are the labels and assignees that request an agent. Raises `GitHubFailure`.
         """
@@ -67,7 +67,7 @@ class Discussions:
     def with_edit(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
         """Return the issue with the last edit of its title or text since its session was triggered.
 
-        An edit counts only if everybody who has edited the issue since then may give commands.
+        The edit counts only if everybody who has edited the issue since then may give commands.
         """
         since = (issue.labelled_at or session.created).replace(microsecond=0)
         edits = [edit for edit in reading.edits if edit.at >= since]
@@ -96,7 +96,7 @@ class Discussions:
 
 
 def _kept(remark: Remark) -> Remark:
-    """Return a remark without its text if the agent will never get it; otherwise unchanged."""
+    """Return a remark, without its text if the agent will never get it."""
     return remark if remark.allowed and not remark.to_bot else replace(remark, body="")
 
 

@@ -31,7 +31,7 @@ class DiskObserver:
     _ended: dict[str, int] = field(default_factory=dict, init=False)
 
     def measure(self) -> int:
-        """Measure the sessions whose files may have changed; return how many changed."""
+        """Measure the sessions whose files may have changed; return how many results changed."""
         live = self.store.sessions.live()
         for gone in self._ended.keys() - {one.id for one in live}:
             del self._ended[gone]

@@ -15,7 +15,8 @@ from config.settings import ProjectSettings, Settings
 
 log = logging.getLogger(__name__)
 
-#: The repositories of each installation, by the owner in lower case; None: it is suspended.
+#: The repositories of each installation, by the owner in lower case. None if the installation is
+#: suspended.
 Installations = Mapping[str, Sequence[InstalledRepository] | None]
 
 
@@ -75,7 +76,7 @@ def followed(
 
     `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
     the installations, its project's name stays reserved until a new repository of the same name
-    takes it over. The projects of an installation are kept if its repositories are None (unknown).
+    appears. The projects of an installation are kept if its repositories are None (unknown).
     """
     listed = {
         one.id: one

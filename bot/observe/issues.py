@@ -50,8 +50,8 @@ class IssueObserver:
     refresh_budget: RefreshBudget
     projects: Mapping[str, ProjectSettings]
     agents: Collection[str]  #: Agents and agent types that a label may request.
-    #: Called with each issue that requests an agent. The refresh is marked as done afterwards, so
-    #: that the same candidate is reported again after a crash in between.
+    #: Called with each issue that requests an agent. The refresh is marked as done only afterwards,
+    #: so that a crash in between leads to the same call again.
     on_candidate: Callable[[Candidate], None]
     clock: Clock
     crash_point: AtCrashPoint
@@ -148,7 +148,7 @@ class IssueObserver:
             self._report_start(project, reading, command)
 
     def _update(self, id: str, reading: IssueSnapshot | None, *, foremost: bool) -> None:
-        """Record an issue's state in its session. `reading` is None if it was deleted or moved.
+        """Record an issue's state in its session. `reading` is None for a deleted or moved issue.
 
         The issue's text stays as it was when the session was opened; a later edit by people who may
         give commands is recorded as a remark.
@@ -197,7 +197,7 @@ class IssueObserver:
     ) -> Issue:
         """Report a reopening or a new label; return the issue with the time of its last label.
 
-        If an issue has several sessions, both are reported for the foremost session only.
+        If an issue has several sessions, only the foremost session gets the report.
         """
         if (
             foremost
@@ -330,7 +330,8 @@ class IssueObserver:
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
         """Return the issue with the issues that block it.
 
-        Without any if it is closed or its session has begun, because they no longer matter.
+        Blocking issues are omitted if the issue is closed or its session has begun, because they no
+        longer matter.
         """
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)

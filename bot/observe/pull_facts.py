@@ -27,7 +27,7 @@ from lifecycle.model.status import CheckState, Merge, Mover
 log = logging.getLogger(__name__)
 
 #: How many times the log of a failed check run is requested before the failure is reported without
-#: a log: for about two minutes, because an agent can do little without the log.
+#: a log. The attempts take about two minutes, because an agent can do little without the log.
 _LOG_ATTEMPTS = 8
 _MOST_COUNTED = 1000  #: The most check runs with counted failures; then all counts are dropped.
 
@@ -39,7 +39,7 @@ class PullFacts:
     github: GitHub
     people: WriteAccess
     discussions: Discussions
-    #: Returns who moved the branch between two states, and when if it was the bot: `who_pushed`.
+    #: Returns who moved the branch between two states; see `who_pushed`.
     who_pushed: Callable[[Session, Pull, Pull | None], tuple[Mover, datetime | None]]
     projects: Mapping[str, ProjectSettings]
     clock: Clock
@@ -48,7 +48,7 @@ class PullFacts:
     def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
         """Return the pull request with all facts that decisions about its session use.
 
-        `before` are its last known facts; None for a new one. Raises `GitHubFailure`.
+        `before` are the last known facts, or None for a new pull request. Raises `GitHubFailure`.
         """
         repository, pull, now = session.repository, reading.pull, self.clock()
         was = before or Pull(number=pull.number)
@@ -170,9 +170,10 @@ class PullFacts:
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
-        """Return the check; if it failed, but not on the base branch, with its log and annotations.
+        """Return the check, with log and annotations if it failed, but not on the base branch.
 
-        They are read once for each check run. `reported` has the last facts by check run.
+        The log and annotations are read once for each check run. `reported` has the last facts by
+        check run.
         """
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check
@@ -212,7 +213,7 @@ def who_pushed(
 ) -> tuple[Mover, datetime | None]:
     """Return who moved the branch from the head of `before` to that of `pull`, and when.
 
-    The time is known only for pushes of the bot, and not for all of these; otherwise None.
+    The time is None unless it is known, as for most pushes of the bot.
 
     After a person's push, the agent gets no failed checks, earlier reviews or conflicts until
     somebody sends it a new request: see `handed_to_human` in `lifecycle.read.session_view`.
@@ -239,9 +240,9 @@ def who_pushed(
 
 
 def _current_since(reading: PullSnapshot, was: Pull, pushed_at: datetime | None) -> datetime | None:
-    """Return since when the bot's push is the head, so that later comments are about it.
+    """Return since when the bot's push has been the head: later comments are about this push.
 
-    None if that is unknown, as when the branch was reset to a push older than the last head.
+    Returns None if that is unknown, as when the branch was reset to an older push.
     """
     if pushed_at is None or (was.head_since is not None and pushed_at < was.head_since):
         return None

@@ -33,7 +33,8 @@ _TOGETHER = timedelta(seconds=1)
 #: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 _MERGE_UNKNOWN = (2.0, 60.0)  # The first and the longest pause before another read, in seconds.
 _MOST_CACHED = 1000  #: The most cached branches of others' pull requests; then all are dropped.
-#: The pause before pull requests of unknown branches are looked up, if a lookup is not possible.
+#: The pause before pull requests of unknown branches are looked up again, if a lookup is not
+#: possible.
 _NO_POINTS = timedelta(minutes=1)
 
 

@@ -23,7 +23,8 @@ from config.settings import ProjectSettings
 
 log = logging.getLogger(__name__)
 
-#: A file read within this time is not read again: two workers read it as the bot begins to lead.
+#: A file that was read within this time is not read again, because two workers read all files when
+#: the bot begins to lead.
 _JUST_READ = timedelta(seconds=10)
 
 
@@ -69,7 +70,7 @@ class AccessObserver:
             self._read(repository)
 
     def _read(self, repository: str) -> None:
-        """Read one repository. If GitHub does not answer, its incident stays as it is."""
+        """Read one repository. If GitHub does not answer, the incident does not change."""
         try:
             with self.github.caching():
                 lacking = tuple(self._lacking(repository))

@@ -13,7 +13,7 @@ from bot.store import LiveSession, SessionsTable
 
 log = logging.getLogger(__name__)
 
-#: After so many failed requests, the resync gives up on a repository: GitHub itself fails.
+#: After so many failed requests, the resync gives up on a repository, because GitHub itself fails.
 _MOST_FAILURES = 8
 
 
@@ -57,8 +57,8 @@ class Resync:
     def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
         """Return the subjects whose fingerprint differs from that of the last read.
 
-        A failed batch is halved and repeated, because GitHub may fail at a single subject. That one
-        counts as changed.
+        A failed batch is halved and repeated, because GitHub may fail at a single subject. Such a
+        subject counts as changed.
         """
         waiting = [
             subjects[at : at + FINGERPRINT_BATCH]

@@ -29,7 +29,7 @@ def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
 
 
 def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | None:
-    """Return the last event that added a wanted label that is still set; None if none is known."""
+    """Return the last known event, if any, that added a wanted label that is still set."""
     # GitHub's times are whole seconds; of two events in one second, the last one listed counts.
     events = sorted(reading.labelings, key=lambda event: event.at)
     last = {event.label.lower(): event for event in events if event.label.lower() in wanted}
@@ -38,7 +38,9 @@ def last_labeling(reading: IssueSnapshot, wanted: Container[str]) -> Labeling | 
 
 
 def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime) -> Frozen | None:
-    """Return the freeze that a label sets; None without such a label. Whoever may label may freeze.
+    """Return the freeze that a label sets; None without such a label.
+
+    Everybody who may set labels may freeze.
 
     `before` is the last known freeze, used if the event is no longer in the timeline.
     """
