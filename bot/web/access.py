@@ -1,4 +1,4 @@
-"""Access to the pages and the API: who sends a request, and whether they may use its route."""
+"""Access to the pages and the API: who sends a request, and may this person use the route?"""
 
 import asyncio
 import hmac
@@ -73,10 +73,7 @@ class Access:
         self._origin = public.netloc
 
     def __deepcopy__(self, memo: object) -> "Access":
-        """Return itself.
-
-        Litestar copies guards, but all of them must count the same wrong tokens.
-        """
+        """Return itself: Litestar copies guards, but they must count wrong tokens together."""
         return self
 
     def reach(self, visitor: Visitor) -> Reach:
@@ -217,7 +214,7 @@ class Access:
 def is_secure(connection: Connection) -> bool:
     """Whether a proxy in front of the server ended TLS.
 
-    The header may be a lie, which at most keeps the cookie off plain HTTP.
+    The header may be forged, but the only effect is that the cookie is not sent over plain HTTP.
     """
     return connection.headers.get("x-forwarded-proto") == "https"
 
@@ -230,7 +227,7 @@ async def send_cookie(message: Message, scope: Scope) -> None:
 
 
 class LiveReach:
-    """What the visitor of an open stream may see. It is checked again every few seconds."""
+    """What the visitor of an open stream may see, checked again every few seconds."""
 
     def __init__(self, access: Access, connection: Connection) -> None:
         self._read = partial(access.roles_now, connection)

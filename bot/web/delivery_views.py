@@ -1,4 +1,4 @@
-"""Reads webhook deliveries for pages and the API. Raises HTTP errors for missing ones."""
+"""Reads webhook deliveries for pages and the API. Raises HTTP errors for missing deliveries."""
 
 import logging
 from copy import copy
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class DeliveryViews:
-    """Reads deliveries, tries them without any effect, and has failed ones processed again.
+    """Reads deliveries, tries them without any effect, and orders retries of failed deliveries.
 
     Visitors who may not see all projects see the deliveries that name a repository of their
     projects.
@@ -75,7 +75,8 @@ class DeliveryViews:
     def retry(self, id: str, by: str) -> bool:
         """Process a failed delivery again. Returns False if it has not failed. Raises 404.
 
-        `by` is the person who asks for it. It is logged, because a delivery may concern no session.
+        `by` is the person who asks for this. The name is logged, because a delivery may concern no
+        session.
         """
         self._record(id)
         retried = self._store.deliveries.retry([id]) == 1

@@ -1,4 +1,4 @@
-"""The freezes that a visitor sees, adds and removes. Whatever they may not do is an HTTP error."""
+"""The freezes that a visitor sees, adds and removes. Forbidden requests raise an HTTP error."""
 
 from litestar.exceptions import ClientException
 

@@ -17,9 +17,10 @@ class Health(Struct, frozen=True, kw_only=True):
     """The state of the bot's process. It is read on every delivery, so reading must be cheap."""
 
     scheduler: bool  #: Whether the scheduler is running.
-    #: Why this instance does not act: another one does, or its database is damaged; empty: it acts.
+    #: Why this instance does not act: another instance does, or its database is damaged. Empty if
+    #: it acts.
     standby_reason: str = ""
-    #: Seconds since all agents were last looked at; None: this instance does not act.
+    #: Seconds since all agents were last observed. None if this instance does not act.
     sweep_age: float | None = None
     sweep_late: bool = False  #: Whether `sweep_age` is too high to know any agent's state.
 

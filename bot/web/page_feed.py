@@ -10,12 +10,13 @@ from bot.web.live import Watchers
 
 T = TypeVar("T")
 
-#: Messages that are kept for slow pages; one that is further behind connects again and reloads.
+#: How many messages are kept for slow pages. A page that is further behind connects again and
+#: reloads.
 _KEPT = 50
 
 
 class PageFeed(Feed[T]):
-    """Messages for open pages. Each has the sessions that changed since the previous message."""
+    """Messages for open pages, each with the sessions that changed since the previous one."""
 
     def __init__(self, watchers: Watchers, render: Callable[[frozenset[str]], T]) -> None:
         """`render` returns the message for the sessions with these IDs."""

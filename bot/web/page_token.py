@@ -28,8 +28,8 @@ class PageToken:
     def opens(self, token: str) -> bool:
         """Whether this is the token, compared in constant time.
 
-        After too many wrong ones, raises 429 without comparing. Browsers that are signed in stay
-        so.
+        After too many wrong tokens, raises 429 without comparing. Signed-in browsers stay signed
+        in.
         """
         if self._guesses.is_known(token):
             return False
@@ -52,7 +52,7 @@ class Guesses:
     """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`what`: the name of the words in messages, in the plural."""
+        """`what` names the words in messages, in the plural."""
         self._what = what
         self._clock = clock
         self._until = 0.0

@@ -186,12 +186,12 @@ def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[s
 
 
 def sign_in_url(page: str, path: str = "/login") -> str:
-    """Return the address to sign in, from which people come to a page: a path with a query."""
+    """Return the address to sign in. It leads on to a page, which is a path with a query."""
     return f"{path}?{urlencode({'next': page})}" if page not in ("", "/") else path
 
 
 def _page_of(request: Request[Any, Any, State]) -> str:
-    """Return the page that a browser opens with a request; empty: it opens none."""
+    """Return the page that a browser opens with a request; empty if it opens none."""
     opens = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     query = f"?{request.url.query}" if request.url.query else ""
     return f"{request.url.path}{query}" if opens else ""

@@ -42,7 +42,7 @@ class Reach:
         people: WriteAccess | None,
         within: timedelta,
     ) -> None:
-        """`within`: how old a reading may be. Without `people`, nobody has a role by login."""
+        """`within` is how old a reading may be. Without `people`, nobody has a role by login."""
         self.visitor = visitor
         self._projects = projects
         self._people = people
@@ -69,7 +69,7 @@ class Reach:
     def roles(self) -> dict[str, Role]:
         """Return the visitor's role in each project in which they have one.
 
-        Leaves out projects whose permissions cannot be read now. Raises 503 if none is left.
+        Leaves out projects whose permissions cannot be read now. Raises 503 if no project is left.
         """
         found: dict[str, Role] = {}
         failed: ServiceUnavailableException | None = None
@@ -94,14 +94,14 @@ class Reach:
         return min((roles.get(one, Role.NONE) for one in self._projects), default=Role.NONE)
 
     def snapshot(self) -> Callable[[str], Role] | None:
-        """Return a function that says the role in a project as of now; None without any role."""
+        """Return a function with the present roles by project, or None without any role."""
         if self.is_whole:
             return lambda _: self.visitor.most
         roles = self.roles()
         return (lambda project: roles.get(project, Role.NONE)) if roles else None
 
     def projects(self) -> tuple[str, ...] | None:
-        """Return the projects whose sessions the visitor sees; None: all, even former ones."""
+        """Return the projects whose sessions the visitor sees; None for all, even former ones."""
         return None if self.is_whole else tuple(self.roles())
 
     def seen(self) -> dict[str, ProjectSettings]:

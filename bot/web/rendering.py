@@ -90,7 +90,7 @@ def templates() -> Callable[..., str]:
 
 
 def navigation(reach: Reach) -> Sequence[tuple[str, str, str]]:
-    """Return those of `PAGES` that a visitor may open: the bot's health concerns all projects."""
+    """Return those of `PAGES` that a visitor may open; the bot's health concerns all projects."""
     return PAGES if reach.everywhere() else [one for one in PAGES if one[1] != _HEALTH]
 
 

@@ -24,7 +24,7 @@ _MESSAGES = 200  #: On one page of a conversation.
 
 _Request = Request[Visitor, object, State]
 
-#: The tabs in order: the last part of the path, and the title.
+#: The tabs in order, each with the last part of its path and its title.
 TABS: Final = (
     ("", "Timeline"),
     ("terminal", "Terminal"),

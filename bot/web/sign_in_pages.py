@@ -31,14 +31,16 @@ from bot.web.visitor import Visitor, public
 from config.settings import Settings
 
 CALLBACK = "login/callback"
-#: The cookie of a browser whose person is at GitHub: what it proves on its way back.
+#: The cookie of a browser whose person is at GitHub. It proves that the browser that returns is the
+#: same.
 _ATTEMPT, _ATTEMPT_SECONDS = "mergewright-sign-in", 600
 _AGAIN = {"remedy": "Open the page /login and sign in again."}
 
 _Request = Request[Visitor, object, State]
 
 
-#: Nothing that a browser takes for another site: `//host`, `/\\host`, or either with a tab in it.
+#: A path that no browser takes for another site, as it would `//host`, `/\\host`, or either with a
+#: tab in it.
 _OWN_PAGE = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 _MOST_OF_PAGE = 1000  #: A longer path is left out.
 

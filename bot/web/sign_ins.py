@@ -21,7 +21,7 @@ COOKIE = "mergewright-page"
 _NOTED = timedelta(minutes=1)
 #: How long a browser keeps a cookie until it gets the next one, so that a copy ends.
 _RENEWED = timedelta(hours=1)
-#: How long a cookie remains valid once the next one was used: for requests under way.
+#: How long a cookie remains valid after the next one was first used, for requests under way.
 _REMAINS = timedelta(minutes=1)
 
 
@@ -31,7 +31,7 @@ class SignIns:
     def __init__(
         self, store: Store, page_token: PageToken, settings: SignInSettings, *, https: bool
     ) -> None:
-        """`https`: whether people reach the server by HTTPS only."""
+        """`https` says whether people reach the server by HTTPS only."""
         self._store = store
         self._page_token = page_token
         self._settings = settings
@@ -56,8 +56,8 @@ class SignIns:
     def find(self, token: str, *, note: bool = True) -> Visitor | None:
         """Return who signed in with a cookie; None if nobody did, or too long ago.
 
-        `note`: whether this is a request, which restarts the idle time. The checks of an open
-        stream are not, and the stream keeps the cookie with which it began.
+        `note` says whether this is a request, which restarts the idle time. The checks of an open
+        stream are no requests, and the stream keeps the cookie with which it began.
 
         If a replaced cookie is used after its end, either it or the cookie that replaced it may
         have been stolen. Both are signed out, as RFC 9700 requires for refresh tokens:
@@ -105,7 +105,8 @@ class SignIns:
     def cookie(self, token: str, visitor: Visitor, *, secure: bool) -> Cookie:
         """Return the cookie of a signed-in browser.
 
-        For a person it is not `strict`, because it has to be sent when GitHub navigates back here.
+        The cookie of a person is not `strict`, because it has to be sent when GitHub navigates back
+        here.
         """
         return Cookie(
             key=self.name,

@@ -203,7 +203,7 @@ class Views:
         return pieces(self._terminal.screen(id))
 
     def changes(self, id: str) -> BranchDiff | str:
-        """Return the changes of a session's branch, or a text that says why there are none.
+        """Return the changes of a session's branch, or a text that says why they are missing.
 
         Raises 404.
         """

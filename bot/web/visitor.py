@@ -36,7 +36,7 @@ class Where(Enum):
 
 
 class Needs(Struct, frozen=True):
-    """What a route requires. A route without this is refused to everybody."""
+    """What a route requires. Nobody may use a route without requirements."""
 
     where: Where
     role: Role = Role.NONE

@@ -1,4 +1,4 @@
-"""The route `POST /webhooks/github`, which receives webhook deliveries: the busiest one.
+"""The busiest route, `POST /webhooks/github`, which receives webhook deliveries.
 
 It is a plain ASGI route, which counts and checks the bytes itself and answers 202 only after the
 delivery is committed. The order of its checks is fixed: no body is parsed before its signature is

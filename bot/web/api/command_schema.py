@@ -67,7 +67,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 
 def session_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a new session with the rules that its fields alone do not tell.
+    """Return the schema of a new session, with the rules that involve several fields.
 
     A chat has no issue; any other session has either an issue or a prompt.
     """

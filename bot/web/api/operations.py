@@ -65,7 +65,7 @@ def read(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> _De
 
 
 def command(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> _Declare:
-    """Make a function the handler of POST. It takes an idempotency key and answers 202."""
+    """Make a function the handler of POST, which takes an idempotency key and answers 202."""
     options = {"status_code": 202, **options}
     errors = (400, 401, 403, 404, 409, 413, 429, 500, 503)
     return _declare(post, path, tag, errors, needs, options)

@@ -66,7 +66,7 @@ from lifecycle.model.roles import Role
 
 PATH: Final = "/api/v1"
 
-#: All routes; those that only read accept the page's cookie too.
+#: All routes. Routes that only read accept the page's cookie too.
 ROUTES: Final = (
     *(list_sessions, get_board, get_session, list_history, list_messages, read_log, follow_log),
     *(explain_session, start_session, give_command, press_keys, get_command, set_metadata),
@@ -120,7 +120,7 @@ def api_routes(
 def _options() -> list[HTTPRouteHandler]:
     """Return handlers of OPTIONS that name all methods of a path.
 
-    Litestar's own would name only those of a path's first handler. It adds none where these exist.
+    Litestar's own handlers, which these replace, would name only those of a path's first handler.
     """
     methods: dict[str, set[str]] = defaultdict(lambda: {"OPTIONS"})
     for handler in (*ROUTES, _describe):
@@ -190,7 +190,7 @@ def document() -> bytes:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter's schema without null, if it takes any text: a URL cannot contain null."""
+    """Return a parameter's schema without null, if it takes any text. A URL cannot contain null."""
     kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
     if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
         return schema
