@@ -72,7 +72,8 @@ class Opening:
     def open_prompt(self, command: NewCommand) -> None:
         """Open a session or chat for an authorized start command without an issue, or refuse it.
 
-        Idempotent. Once the session is there, its command is settled and never comes here again.
+        Idempotent. Once the session exists, its command is settled, so this is not called for it
+        again.
         """
         self.consider(
             Candidate(
@@ -222,7 +223,7 @@ class Opening:
         return opened
 
     def _mode(self, candidate: Candidate, requested: Requested | None, agent: str) -> str:
-        """Return the session's permission mode; empty: that of its agent type.
+        """Return the session's permission mode; empty for that of its agent type.
 
         The agent of a chat asks the person before it uses tools, if it can.
         """

@@ -52,7 +52,7 @@ class Policies:
     def is_listed(self, repository: str, login: str) -> bool:
         """Whether the configuration lets a person or bot give commands, independent of GitHub.
 
-        A bot may be listed in the policy, or with `[bot]` among the project's people.
+        A bot may be listed in the policy, or, with the suffix `[bot]`, among the project's people.
         """
         project = self._project(repository)
         people = project.people if project else ()

@@ -66,7 +66,7 @@ class Reconciler:
     #: Returns the permission modes that commands may choose in a project, by these names.
     modes_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _: {}
     _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
-    #: Sessions whose last decision failed; None: not yet read from the incidents.
+    #: Sessions whose last decision failed. None until they are read from the incidents.
     _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
@@ -80,7 +80,7 @@ class Reconciler:
         return reconciled
 
     def reconcile_live(self) -> int:
-        """Reconcile every live session, as is needed after a policy changed; return the number."""
+        """Reconcile every live session, as a changed policy requires; return their number."""
         live = self.store.sessions.live_ids()
         return sum(self.reconcile(live[at : at + _BATCH]) for at in range(0, len(live), _BATCH))
 
@@ -207,7 +207,7 @@ class Reconciler:
         self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
-        """Whether the session still needs a recorded action; None if the session is frozen.
+        """Whether the session still needs a recorded action, or None if the session is frozen.
 
         Decides again only if something has changed since the last decision that wanted this action:
         the facts, the policy or something that depends on the time.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bot.store import HistoryRow, ReplayableDecision
 from lifecycle.decide import decide
 
-#: Fields of a decision that its history row has; the others are in the decision's record.
+#: The fields of a decision that are in its history row. Other fields are in the decision's record.
 _IN_HISTORY = ("status", "reason", "because", "blockers")
 
 
