@@ -97,10 +97,7 @@ def by_usage_limit(view: SessionView) -> Finding | None:
 
 
 def by_chat(view: SessionView) -> Finding | Recheck | None:
-    """Nobody has written in a chat for too long, or its program has ended.
-
-    A person resumes the chat.
-    """
+    """A chat has been silent for too long, or its program has ended. A person resumes the chat."""
     if not view.is_chat or view.instructed_at is None:
         return None
     agent, parked = view.facts.agent, view.facts.run in view.history.ended
