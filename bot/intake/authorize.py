@@ -19,10 +19,10 @@ from lifecycle.react.notices import replies
 
 log = logging.getLogger(__name__)
 
-#: Commands that being listed is not enough for: they merge, push to a person's branch, push held
-#: commits or spend money.
+#: Commands that need write access, even from people in the configured lists, because they merge,
+#: push to a person's branch, push held commits or spend money.
 _NEEDS_WRITE_ACCESS = frozenset({"adopt", "merge", "allow", "budget"})
-#: What people with the permission `triage` may do: give the agent words.
+#: The commands that people with the permission `triage` may give: messages to the agent.
 TO_AGENT = frozenset({"answer", "tell"})
 
 
@@ -140,7 +140,7 @@ class CommandAuthorizer:
     def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
         """Return the reply that an issue has several sessions, and which one gets the command.
 
-        Empty if the command names a session, or if the issue has only one.
+        Empty if the command names a session, or if the issue has only one session.
         """
         if command.addressee or session.issue.number != command.number:
             return ()
@@ -180,7 +180,7 @@ def session_for(store: Store, command: NewCommand) -> Session | None:
 def session_on(store: Store, repository: str, number: int) -> str | None:
     """Return the ID of the session of a pull request or issue; None if it has no session.
 
-    None also for the number 0, which stands for neither.
+    Returns None also for the number 0, which stands for neither.
     """
     if not number:
         return None

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-#: A GitHub login never has a colon; the bot's names for local users do (`cli:ann`).
+#: A GitHub login never has a colon, unlike the bot's names for local users (`cli:ann`).
 Login = Annotated[str, Meta(pattern=r"^[^:]*$")]
 
 

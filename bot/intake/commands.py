@@ -286,7 +286,7 @@ def _name(word: str) -> str:
 
 
 def _without_courtesy_before(line: str) -> str:
-    """Return the line without its first word, if that is e.g. "please" and a command follows."""
+    """Return the line without a first word such as "please", if a command follows it."""
     word, _, rest = line.partition(" ")
     polite = word.lower().rstrip(_MARKS) in _COURTESY
     return rest.lstrip() if polite and _name(next(iter(rest.split()), "")) in COMMANDS else line

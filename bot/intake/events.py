@@ -18,7 +18,7 @@ from lifecycle.model.accounts import BOT, bot_login
 
 #: An identifier that fits the database's 64-bit integers.
 _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-#: The number of an issue or pull request: GraphQL accepts 32-bit integers only.
+#: The number of an issue or pull request. GraphQL accepts only 32-bit integers.
 _Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 #: All other actions (milestoned, pinned, ...) change nothing that sessions depend on.
@@ -56,7 +56,7 @@ class _Text(Struct, frozen=True, kw_only=True):
     def text(
         self, kind: str, id: int, repository: RepositoryPayload, number: int
     ) -> NewText | None:
-        """Return the text with its author and time; None if one of these is unknown."""
+        """Return the text with its author and time, or None if either is unknown."""
         at = self.created_at or self.submitted_at
         if self.user is None or at is None:
             return None
@@ -261,7 +261,7 @@ class _Issues(_RepositoryEvent, frozen=True):
 
     @property
     def _words(self) -> frozenset[str] | None:
-        """Return the labels and assignees, including those this event removed; None: unknown."""
+        """Return the labels and assignees, including those this event removed; None if unknown."""
         words, changed = _words(self.issue), [self.label.name] if self.label else []
         changed += [f"@{self.assignee.login}"] if self.assignee else []
         return None if words is None else words | {word.lower() for word in changed}

@@ -49,9 +49,9 @@ class Inbox:
         """Accept deliveries about these `repositories`, given by their configured names.
 
         `wake` is called on the store's writer thread after every commit, so it may only set a flag.
-        `is_listed(repository, login)`: whether a bot may give commands. `app_slug`: the App's slug,
-        by which people may mention the bot; empty if there is no App. `is_me(login)`: whether the
-        login is the bot's. `triggers`: as in `Relevance`.
+        `is_listed(repository, login)` says whether a bot may give commands. `app_slug` is the App's
+        slug, by which people may mention the bot; it is empty if there is no App. `is_me(login)`
+        says whether the login is the bot's. `triggers` is as in `Relevance`.
         """
         self._store = store
         self._is_listed = is_listed
@@ -213,8 +213,8 @@ class Inbox:
     def _may_command(self, comment: NewText, repository: str) -> bool:
         """Whether the author may give commands: a person, or a bot that is listed.
 
-        Not this bot itself, which would otherwise answer itself. Its comments are recognised by
-        their marker, because with a token it comments from the account of the token's owner.
+        This bot may not, because it would answer itself. Its comments are recognised by their
+        marker, because with a token it comments from the account of the token's owner.
         """
         if OWN_MARKER in comment.body:
             return False

@@ -20,8 +20,7 @@ from lifecycle.model.names import MODE
 #: The most characters of a prompt, as of every text in a message to an agent.
 MOST_OF_PROMPT: Final = 20_000
 MOST_USD: Final = 100_000.0
-#: Fewer names than git allows: https://git-scm.com/docs/git-check-ref-format
-#: A branch that a person may name; git allows more.
+#: A branch that a person may name. Git allows more: https://git-scm.com/docs/git-check-ref-format
 BRANCH = re.compile(
     r"(?!.*[.]lock(?:/|$))(?!.{101})[A-Za-z0-9](?:[A-Za-z0-9_-]|[./](?=[A-Za-z0-9_-]))*", re.ASCII
 )
