@@ -16,7 +16,8 @@ from lifecycle.model.text import plain
 _SGR: Final = re.compile("\x1b\\[([0-9;:]*)m")
 _CLASSES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse"}
 _ENDS: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",)}
-#: Foreground or background, by a number's tens (3 for 30 to 39); 90 to 107 are bright colours.
+#: Foreground or background, by the tens of a sequence's number (3 for 30 to 39); 90 to 107 are
+#: bright colours.
 _KINDS: Final = {3: "fg", 4: "bg", 9: "fg", 10: "bg"}
 #: Further numbers of a longer sequence are ignored.
 _MOST_NUMBERS = 32

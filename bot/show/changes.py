@@ -60,7 +60,7 @@ class BranchDiff(Struct, frozen=True, kw_only=True):
 
 
 class NoChanges(Exception):
-    """The changes cannot be shown, or there are none; the message says why."""
+    """There are no changes, or they cannot be shown; the message says why."""
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
@@ -117,7 +117,7 @@ def _file(lines: list[str], most: int) -> FileDiff:
 
 
 def _after(words: str, header: list[str]) -> str:
-    """Return the rest of the first line that begins with `words`; empty if no line does."""
+    """Return the rest of the first line that begins with `words`, or an empty string."""
     return next((line.removeprefix(words) for line in header if line.startswith(words)), "")
 
 

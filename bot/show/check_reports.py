@@ -9,7 +9,7 @@ from bot.text import page_text
 from lifecycle.model.facts import Check, Pull, Thread
 from lifecycle.model.status import CheckState
 
-#: The order in which checks are shown: those that need attention first.
+#: The order in which checks are shown: checks that need attention come first.
 _ORDER: Final = (
     *(CheckState.FAILED, CheckState.ACTION_REQUIRED, CheckState.CANCELLED, CheckState.STALE),
     *(CheckState.PENDING, CheckState.PASSED, CheckState.SKIPPED),

@@ -1,4 +1,4 @@
-"""The checklist of a merge: what it needs, and who or what resolves what is missing."""
+"""The checklist of a merge: its requirements, and who or what can meet the unmet ones."""
 
 from collections.abc import Sequence
 from datetime import datetime

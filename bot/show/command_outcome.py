@@ -1,4 +1,4 @@
-"""The outcome of a command: applied, refused and why, or not yet and what it waits for."""
+"""The outcome of a command: applied, refused with a reason, or waiting for something."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -43,7 +43,7 @@ def command_outcome(
     policy_of: Callable[[str], Policy],
     now: datetime,
 ) -> CommandOutcome | None:
-    """Return the outcome of the command with this key; None if there is no such command."""
+    """Return the outcome of the command with this key, or None if there is no such command."""
     command = store.commands.get(key)
     if command is None:
         return None
@@ -75,9 +75,9 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
 
 
 def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
-    """Return whether the bot opens the session that a command requests, and if not, why.
+    """Return whether the bot opens the session that a command requests, and why if it does not.
 
-    The first value is None while that is undecided.
+    The first value is None while the bot has not decided.
     """
     reply = store.commands.outcome(command.key)
     if reply is None:

@@ -21,7 +21,7 @@ _TONES: Final = ("busy", "landed", "good", "warn")
 _OTHER: Final = "other"
 _COLUMNS: Final = 60  #: At most.
 _HOUR, _DAY = 3600, 86_400
-#: The lengths of a column that are used, in seconds; a longer one is a number of weeks.
+#: The possible lengths of a column, in seconds. Longer columns have a whole number of weeks.
 _LENGTHS: Final = (STEP_SECONDS, _HOUR // 2, _HOUR, 3 * _HOUR, 12 * _HOUR, _DAY)
 
 
@@ -49,10 +49,10 @@ class CostOverTime(Struct, frozen=True, kw_only=True):
 def cost_over_time(
     steps: Sequence[UsageStep], budgets: Sequence[BudgetUsage], cost_usd: float
 ) -> CostOverTime | None:
-    """Return a session's cost; None: it has used no model.
+    """Return a session's cost, or None if it has used no model.
 
-    `steps`: by time. `budgets`: those of the session. `cost_usd`: what all its runs cost: a budget
-    may not count all of it, or the cost of other sessions too.
+    `steps` are the costs by time, `budgets` the session's budgets. `cost_usd` is the cost of all
+    its runs, which may differ from what a budget counts.
     """
     if not steps:
         return None

@@ -1,8 +1,8 @@
 """Finds comments, strings, numbers and keywords in a line of code, in any common language.
 
-The code is written by agents and may be hostile. A full highlighter's patterns can take minutes on
-a hostile line, and no other thread runs while Python matches a pattern; so this module uses one
-pattern without backtracking.
+The code is written by agents and may be hostile. The patterns of a full highlighter can take
+minutes on a hostile line, and no other thread runs while Python matches a pattern. So this module
+uses one pattern without backtracking.
 """
 
 import re
@@ -16,7 +16,7 @@ _SLASHES = (
     *("php", "proto", "rs", "scala", "scss", "swift", "ts", "tsx", "zig"),
 )
 _DASHES = ("elm", "hs", "lua", "sql")
-#: The sign that begins a comment, which lasts until the end of the line, by a file's extension.
+#: The sign that begins a comment up to the end of the line, by file extension.
 _COMMENTS: Final = {
     **dict.fromkeys(_HASH, "#"),
     **dict.fromkeys(_SLASHES, "//"),

@@ -29,7 +29,7 @@ class NextAction(Struct, frozen=True, kw_only=True):
 
 
 #: The command that resolves a reason, with its argument. For other reasons, the button has the
-#: command that may help: `again` of their `ADVICE`.
+#: command that may help, which is `again` of their `ADVICE`.
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     Reason.AWAITS_MERGE: ("merge", ""),
     Reason.CHECKS_MISSING: ("merge", ""),

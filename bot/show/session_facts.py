@@ -12,7 +12,7 @@ from bot.text import page_text
 from bot.text.history import describe_action
 from lifecycle.judge.rules import rule_for
 
-#: A longer text is cut: it may contain the logs of many checks.
+#: Longer texts are cut. A text may contain the logs of many checks.
 _MOST_CHARACTERS = 50_000
 #: The groups of facts, each with its fields.
 _GROUPS: Final = (

@@ -8,8 +8,8 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.judge.reasons import needs_person
 from lifecycle.model.status import Reason, Status
 
-#: Each `STATUS REASON` with which a session waits for a person; once it has ended, only while its
-#: issue is open.
+#: Each `STATUS REASON` with which a session waits for a person. An ended session does so only while
+#: its issue is open.
 WAITING: Final = frozenset(
     f"{status} {reason}"
     for status in Status

@@ -152,7 +152,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
 
 
 def waits_for_person(session: Session) -> bool:
-    """Whether a session waits for a person. An ended session can, while its issue is open."""
+    """Whether a session waits for a person. An ended session may, while its issue is open."""
     wanted = session.ended is None or session.issue.open
     return wanted and needs_person(Status(session.status), session.reason)
 

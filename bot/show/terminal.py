@@ -47,16 +47,17 @@ class Terminal(Struct, frozen=True, kw_only=True):
     attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
     log: Callable[[str], str]  #: The last lines of its output; empty: no run.
     resources: Callable[[str], Resources | None]  #: What its last run uses; None: unknown.
-    #: Lines that a run printed. Takes the run (0: the last), the byte offset to begin at (None:
-    #: the last lines) and the limit of lines. Raises `NoLog`.
+    #: Returns lines that a run printed. Takes the run (0 for the last), the byte offset to begin at
+    #: (None for the last lines) and the limit of lines. Raises `NoLog`.
     log_page: Callable[[str, int, int | None, int], LogPage]
-    #: The messages of a run. Takes the run (0: the last), the number of the first message (from 0)
-    #: and the limit of messages. Raises `NoTranscript`.
+    #: Returns messages of a run. Takes the run (0 for the last), the number of the first message
+    #: (from 0) and the limit of messages. Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: The number of the first returned message, and a run's last messages. Takes the run (0: the
-    #: last) and the limit of messages. Raises `NoTranscript`.
+    #: Returns a run's last messages, and before them the number of the first. Takes the run (0 for
+    #: the last) and the limit of messages. Raises `NoTranscript`.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
-    #: What its terminal shows, with the sequences of colours; empty: there is no terminal.
+    #: Returns what a session's terminal shows, with the sequences of colours; empty without a
+    #: terminal.
     screen: Callable[[str], str]
     changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
     #: The last attempts at the project's own commands in its workspace, with their output.
