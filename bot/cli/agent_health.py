@@ -54,7 +54,7 @@ from runtimes.local_host import LocalHost
 from runtimes.workspaces.git import git, init
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
-#: How many programs are run at once for their version; some take seconds to print it.
+#: How many programs are run at once to get their versions. Some take seconds to print the version.
 _AT_ONCE = 8
 _PAUSE = 0.1
 _NEW_KEY = "{key} was rejected: set it to a valid key"
@@ -65,7 +65,8 @@ _REMEDIES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
     HTTPStatus.TOO_MANY_REQUESTS: "{key} is rate-limited: try again later",
 }
-#: Retries do not help against these. One may belong to another request, so two in a row count.
+#: Responses against which retries do not help. A single one may belong to another request, so two
+#: in a row count.
 _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
@@ -326,7 +327,7 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
 
 @contextmanager
 def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """Start a model proxy; yield its endpoint and the proxy. If `real` has no key: `real`, None."""
+    """Start a model proxy; yield its endpoint and the proxy, or `real` and None without a key."""
     if not real.key:
         yield real, None
         return

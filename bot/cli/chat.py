@@ -121,7 +121,7 @@ def _with_terminal(store: Store, id: str) -> Session:
 
 
 def _wait(store: Store, id: str, is_over: Callable[[Session], bool]) -> Session:
-    """Wait for a condition; after a second, say on standard error what the session waits for."""
+    """Wait for a condition; after a second, print to standard error what the session waits for."""
     said, quiet_until = "", time.monotonic() + _QUIET_SECONDS
     while True:
         session = context.session(store, id)

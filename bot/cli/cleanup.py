@@ -30,7 +30,7 @@ _LEASE_SECONDS = 60.0
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Yield the retention of the server's data folder.
 
-    If no bot is running, this process takes the lease, so that none starts meanwhile. It then
+    If no bot is running, this process takes the lease, so that no bot starts meanwhile. It then
     releases workspaces itself, except those of projects with `teardown` commands.
     """
     with context.store(settings, redact if writing else None) as store:
@@ -65,7 +65,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 def _leading(store: Store, lost: Event) -> Iterator[bool]:
     """Hold the lease, renewed until the block ends; yield whether it was free.
 
-    Sets `lost` if a bot takes it in spite of that, as while this process is suspended.
+    Sets `lost` if a bot takes the lease nevertheless, for example while this process is suspended.
     """
     owner, over = f"{this_process()}:cleanup", Event()
 
@@ -126,7 +126,7 @@ def _table(items: Sequence[Item]) -> Table:
 def failed_deliveries(failed: Sequence[FailedDelivery], *, retried: bool) -> RenderableType:
     """Return a table of the failed deliveries.
 
-    `retried`: they were queued to be processed again.
+    `retried` says that they were queued to be processed again.
     """
     if not failed:
         return Text("no delivery failed")

@@ -1,7 +1,7 @@
 """Completes session IDs and names at shells, from this machine's configuration and database.
 
-The script for zsh evaluates what it is given, so only plain names are offered, and nothing that
-others wrote, such as a title. Explanations would also be slow, because typer has rich render them.
+The script for zsh evaluates its input, so only plain names are offered, and no text that others
+wrote, such as titles. Explanations would also be slow, because typer renders them with rich.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Implements `mergewright doctor --repo`: tries a repository's set-up and tests in a sandbox.
 
-The check names what they lack there: programs, hosts, memory, time. It recognises this by the
-messages that common programs print, which are listed in this module.
+The check names what set-up and tests lack in the sandbox: programs, hosts, memory, time. It
+recognises a lack by the messages that common programs print, which are listed in this module.
 """
 
 import os
@@ -213,7 +213,7 @@ def _programs(output: OutputScan) -> CheckResult | None:
 def _network(
     project: str, own: ProjectSettings, refused: Refused, output: OutputScan
 ) -> CheckResult | None:
-    """Return which hosts could not be reached, with remedies; None if all could."""
+    """Return which hosts could not be reached, with remedies; None if all were reached."""
     says, allowed = [], []
     for one, times in refused.items():
         says.append(refused_host(one.host, one.port, times, project, public=one.public))

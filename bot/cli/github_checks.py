@@ -22,7 +22,7 @@ from config.repository import PATH, RepositoryError, narrowed
 from lifecycle.model.names import NAME
 from lifecycle.model.policy import MergeMethod, Policy
 
-#: The email that GitHub gives to an account, with its login.
+#: The email that GitHub gives to an account. It contains the login.
 #: https://docs.github.com/en/account-and-profile/reference/email-addresses-reference
 _NOREPLY = re.compile(r"(?:\d+\+)?([A-Za-z0-9-]+)@users\.noreply\..+")
 _CLOCK_SECONDS = 60  # GitHub refuses an App's token if the clock is off by more.

@@ -1,4 +1,4 @@
-"""Implements `mergewright init`: asks what an installation has to know, and writes its files."""
+"""Implements `mergewright init`: asks for what an installation needs, and writes its files."""
 
 import os
 import re
@@ -32,7 +32,7 @@ _APP, _BY_TOKEN = "app", "token"
 
 
 class InitOptions(Struct, frozen=True, kw_only=True):
-    """What was given on the command line; empty: it is asked for, or has a default."""
+    """The options from the command line. An empty one is asked for, or has a default."""
 
     repository: str
     url: str
@@ -50,7 +50,7 @@ class Interview:
     """Asks questions at a terminal, or takes the answers from options. Raises `CliError`."""
 
     def __init__(self, *, asks: bool) -> None:
-        """`asks`: there is a person at a terminal."""
+        """`asks` says that there is a person at a terminal."""
         self.asks = asks
 
     def answer(
@@ -64,7 +64,7 @@ class Interview:
     ) -> T:
         """Return an answer that passes its check, which raises `ValueError` with the reason.
 
-        An answer given by its option is not asked for; without a terminal the default is taken.
+        An answer that its option gives is not asked for. Without a terminal the default is taken.
         """
         if not given and not self.asks:
             given = default
@@ -82,7 +82,7 @@ class Interview:
 
 
 def run(given: InitOptions, *, asks: bool) -> None:
-    """Ask for what is not given, check it, and write the files. Raises `CliError`."""
+    """Ask for missing options, check all, and write the files. Raises `CliError`."""
     setup.check_folder(given.folder)
     setup.check_api_url(given.api_url)
     interview = Interview(asks=asks)
@@ -126,7 +126,10 @@ def run(given: InitOptions, *, asks: bool) -> None:
 def _authentication(
     interview: Interview, given: InitOptions, repository: str, url: str
 ) -> tuple[str, str]:
-    """Return how the bot signs in to GitHub, and its token; empty: ask for the repository again."""
+    """Return how the bot signs in to GitHub, and its token.
+
+    If both are empty, the repository has to be asked for again.
+    """
     if not url and given.auth == _APP:
         raise CliError(
             "--auth app: a new App needs --url, where GitHub sends people back and webhooks;"
@@ -160,7 +163,7 @@ def _authentication(
 def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mapping[str, str]]:
     """Return the name of the variable with the model key, and the variable itself if it is known.
 
-    An empty name: the agent signs in by itself.
+    The name is empty if the agent signs in by itself.
     """
     usual = next((one for one in AGENTS[agent].login_variables if one.endswith("_KEY")), _NO)
     name = interview.answer(
@@ -185,7 +188,7 @@ def _repository(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    """Return a URL with a trailing slash; empty: there is none."""
+    """Return a URL with a trailing slash; empty if the answer is `none`."""
     if text == _NO:
         return ""
     parts = urlsplit(text)
@@ -234,12 +237,12 @@ def _isolation(text: str) -> str:
 
 
 def _strongest() -> str:
-    """Return the strongest sandbox that works here; empty: none does, so a person has to choose."""
+    """Return the strongest sandbox that works here; if empty, a person has to choose."""
     sandboxes = (name for name in ISOLATIONS if name != _NOT_ISOLATED)
     return next((name for name in sandboxes if not _unavailable(name)), "")
 
 
 @cache
 def _unavailable(name: str) -> str:
-    """Return why an isolation does not work on this machine; empty: it works."""
+    """Return why an isolation does not work on this machine; empty if it works."""
     return ISOLATIONS[name].unavailable()

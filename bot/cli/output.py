@@ -15,7 +15,7 @@ from lifecycle.model.text import settled
 from runtimes.agents.shared.messages import Message, MessageKind
 
 _CHUNK_BYTES = 1024 * 1024
-#: A longer line is split: a program may print gigabytes without an end of line.
+#: Longer lines are split, because a program may print gigabytes without an end of line.
 _LINE_BYTES = 1024 * 1024
 _LOG_POLL_SECONDS = 0.2
 _TRANSCRIPT_POLL_SECONDS = 0.5

@@ -32,7 +32,8 @@ _MOST_ITEMS = 200
 _WAIT_SECONDS = 25.0
 _TIMEOUT_SECONDS = _WAIT_SECONDS + 10
 _TOKEN = VARIABLES["page_token"]
-#: Remedies of the server name this file, for authors of API requests. Commands write their own.
+#: The server's remedies refer authors of API requests to this file. Commands replace such remedies
+#: by their own.
 _API_REFERENCE = "docs/api.md"
 
 
@@ -92,8 +93,8 @@ class RemoteServer:
     def __init__(self, url: str, token: str = "") -> None:
         """Take the server's URL, and a token for it.
 
-        Without one, it is the token of `mergewright login` for this server, or that of the
-        environment. The latter may be for another server, so the stored one comes first.
+        Without a token, that of `mergewright login` for this server is used, or else that in the
+        environment, which may be for another server.
         """
         self.url = logins.server_url(url)
         self._remedy = "use another one"
@@ -159,7 +160,7 @@ class RemoteServer:
             raise self._unreachable(error) from None
 
     def wait(self, id: str, goal: Goal, until: float) -> SessionSummary:
-        """Return a session once it is at `goal` or has ended, but at the latest at `until`.
+        """Return a session once it has reached `goal` or has ended, at the latest at `until`.
 
         `until` is a value of `time.monotonic`.
         """

@@ -106,7 +106,7 @@ def session(
 ) -> RenderableType:
     """Return the screen about one session.
 
-    `place`: its position in the queue; empty if not queued.
+    `place` is its position in the queue; empty if it is not queued.
     """
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     issue, agent = session.issue, session.agent
@@ -143,7 +143,7 @@ def session(
 
 
 def preserved(kept: Sequence[Preserved], mirror: Path) -> Iterator[RenderableType]:
-    """Yield the commits preserved from removed workspaces; a restore continues from the last."""
+    """Yield the commits preserved from removed workspaces; a restore begins at the last."""
     if kept:
         yield Text("\npreserved when its workspace was removed", "dim")
     for one in kept:
@@ -200,7 +200,7 @@ def explanation(
 
 
 def color(status: str) -> str:
-    """Return the color of a status: red for sessions that need a person, green good, dim ended."""
+    """Return the color of a status: red if it needs a person, green if good, dim if ended."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:

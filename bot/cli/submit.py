@@ -164,7 +164,7 @@ def give(
 ) -> CommandOutcome:
     """Give a session a command and return what became of it. Raises `CliError`.
 
-    `head` is the commit that the person has seen, for `merge`; empty: the command needs none.
+    `head` is the commit that the person has seen, for `merge`; empty for other commands.
     """
     key = f"cli:{uuid.uuid4()}"
     try:

@@ -111,7 +111,10 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
 def agent(
     one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session]
 ) -> RenderableType:
-    """Return the screen of one agent's record and sessions. `identity`: None if not configured."""
+    """Return the screen of an agent's record and sessions.
+
+    `identity` is None if the agent is not configured.
+    """
     rows = screens.grid()
     outcomes = ", ".join(
         f"{count} {outcome_words(outcome)}" for outcome, count in one.outcomes.items()

@@ -68,7 +68,7 @@ class Sessions(OptionList):
     ]
 
     def show(self, groups: Sequence[BoardGroup]) -> None:
-        """Replace the content; the same session stays highlighted, else the one in its place."""
+        """Replace the content; highlight the same session, or else the one now in its place."""
         before, place = self.chosen, self.highlighted
         options = list(_options(groups))
         self.set_options(options)
@@ -82,7 +82,7 @@ class Sessions(OptionList):
 
     @property
     def chosen(self) -> str | None:
-        """The ID of the highlighted session; None: none is."""
+        """The ID of the highlighted session, or None."""
         option = self.highlighted_option
         return option.id if option else None
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-#: In a result: all secrets, or for secrets whose names are unknown.
+#: Stands in a result for all secrets, or for secrets whose names are unknown.
 ALL: Final = "*"
 #: Events that run no workflow for a branch with an agent's commits. They run on the default branch,
 #: on a tag, or because a person starts them.
@@ -25,7 +25,7 @@ _SAFE: Final = frozenset(
         *("workflow_call", "workflow_dispatch"),
     }
 )
-#: The filters of `push` by branch; a filter of tags only excludes all branches.
+#: The filters of `push` by branch. If there is only a filter of tags, it excludes all branches.
 _BRANCHES: Final = ("branches", "branches-ignore")
 _TAGS: Final = ("tags", "tags-ignore")
 #: Characters of GitHub's branch patterns.
@@ -56,7 +56,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield each scalar once, with the key under which it stands; aliases are not expanded."""
+    """Yield each scalar once, with its key; aliases are not expanded."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:
@@ -107,7 +107,7 @@ def _has_unsafe_event(triggers: yaml.Node) -> bool:
 
 
 def _excludes(push: yaml.Node) -> bool:
-    """Whether a `push` filter excludes an agent's branch: it lists other names, or only tags."""
+    """Whether a `push` filter excludes an agent's branch, by listing other names or only tags."""
     if not isinstance(push, yaml.MappingNode):
         return False
     filters = [(_text(name), value) for name, value in push.value]
