@@ -14,7 +14,7 @@ class NotSent(Exception):
     """A message was not delivered. The text says why, without secrets."""
 
     def __init__(self, why: str, *, perhaps: bool = False) -> None:
-        """`perhaps`: whether it may have arrived nevertheless, as when no response came in time."""
+        """`perhaps` says that the message may have arrived nevertheless, as after a time-out."""
         super().__init__(why)
         self.perhaps = perhaps
 
@@ -59,8 +59,8 @@ class Sender(Protocol):
     def send(self, message: Notification, *, repeated: bool) -> None:
         """Send a message; return once the receiver has accepted it. Raises `NotSent`.
 
-        `repeated`: an earlier attempt was interrupted, so the receiver may have the message
-        already.
+        `repeated` says that an earlier attempt was interrupted, so the receiver may have the
+        message already.
         """
 
     def address(self) -> tuple[str, int] | None:

@@ -1,8 +1,8 @@
 """Finds causes to notify people of, stores a message for each notifier, and sends them.
 
 Notifiers do not subscribe to events. They compare the causes in the database with the messages
-stored for them, so that a crash neither loses nor repeats a message. The exception is a crash
-between a receiver's response and its record: then the message is repeated, with the same
+stored for them, so that a crash neither loses nor repeats a message. The exception is a crash after
+a receiver's response and before its record: then the message is repeated, with the same
 `webhook-id` or with a text that says so.
 """
 
@@ -76,7 +76,7 @@ class Notifier:
     def cursor(self) -> str:
         """The name of the notifier's cursor.
 
-        Sessions that ended, and digests due, before it are skipped.
+        Sessions that ended before it, and digests due before it, are skipped.
         """
         return f"notify {self.name}"
 
@@ -157,7 +157,7 @@ class Notifications:
     def _is_over(
         self, one: RaisedNotification, wanted: Mapping[_Key, Cause], now: datetime
     ) -> bool:
-        """Whether to notify people now that the cause of `one` is gone; `wanted` lacks it."""
+        """Whether to notify people that the cause of `one`, which `wanted` lacks, is gone."""
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):
             return False
