@@ -84,7 +84,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     """Return a file's settings, and the secrets in environment variables or in files.
 
-    `secret_file`, `github.private-key-file` and `signing.key-file` say which files. Raises
+    These files are named by `secret_file`, `github.private-key-file` and `signing.key-file`. Raises
     `ConfigError` if settings or a secret cannot be read or are invalid.
     """
     settings = load_settings(path)
@@ -133,7 +133,7 @@ def load_settings(path: Path) -> Settings:
 def settings_of(text: str, path: str) -> Settings:
     """Return the settings in a text. Raises `ConfigError` if they are invalid.
 
-    `path`: the name of the file with the text, for the error's message.
+    `path` is the name of the file with the text, for the error's message.
     """
     try:
         document = tomllib.loads(text)
@@ -164,10 +164,7 @@ def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
-    """Return a line for each required secret or project that is missing or unusable, with a remedy.
-
-    Empty: nothing is missing.
-    """
+    """Return a line, with a remedy, for each required secret or project that is unusable."""
     lacking = no_credentials(settings, secrets)
     wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
@@ -207,7 +204,7 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
 def no_sign_in(settings: Settings, secrets: Secrets) -> list[str]:
     """Return what is missing to sign in, each with its remedy.
 
-    A server that only this machine can reach may do without: its pages are disabled then.
+    A server that only this machine can reach needs no sign-in; without it, its pages are disabled.
     """
     wanted = []
     if settings.sign_in.takes_people and not secrets.client_secret:
@@ -255,7 +252,7 @@ def secret_values(
 
 
 def env_secrets(text: str) -> Iterator[str]:
-    """Yield the secrets in a file of variables: by the name of the variable, or in a URL."""
+    """Yield the secrets in a file of variables: values with secret names, parts of URLs."""
     for line in text.splitlines():
         name, _, value = line.strip().removeprefix("export ").partition("=")
         value = value.strip().strip("'\"")
@@ -265,9 +262,9 @@ def env_secrets(text: str) -> Iterator[str]:
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file with a variable's secret, and what names it, for messages; None: no file.
+    """Return the file with a variable's secret, and what names the file, for messages; or None.
 
-    The variable `VARIABLE_FILE` names the file, or it is systemd's credential of this name:
+    The variable `VARIABLE_FILE` names the file, or the file is systemd's credential of this name:
     https://systemd.io/CREDENTIALS/
     """
     if named := environ.get(f"{variable}_FILE"):
@@ -282,7 +279,7 @@ def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None,
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
     """Yield a line for each value in `value` that does not match the declared type `kind`.
 
-    `where`: the setting's name, to which keys are appended; empty: the whole file.
+    `where` is the setting's name, to which keys are appended; empty for the whole file.
     """
     if get_origin(kind) is UnionType:
         kinds = [one for one in get_args(kind) if one is not NoneType]
@@ -339,7 +336,7 @@ def _expected(message: str) -> str:
 def _choices(value: object, kind: Any) -> str:
     """Return the allowed values of an enumeration, with the one closest to `value`, in words.
 
-    Empty: `kind` is no enumeration.
+    Empty if `kind` is no enumeration.
     """
     if get_origin(kind) is Literal:
         words = [str(word) for word in get_args(kind) if word]

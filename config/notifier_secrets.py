@@ -12,7 +12,7 @@ from config.tables import NotifierSettings
 _PREFIX = "whsec_"
 #: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 _LEAST_BYTES, _MOST_BYTES = 24, 64
-#: Separates the parts of a URL. A part is taken for a token if it has at least 12 characters, with
+#: Separates the parts of a URL. A part counts as a token if it has at least 12 characters, with
 #: letters and digits, and is no host.
 _SEPARATORS = re.compile(r"[/:@?&=#,;\s]+")
 _TOKEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+%-]{12,}")
@@ -67,7 +67,7 @@ def unfit_secrets(
 ) -> Iterator[str]:
     """Yield a line for each unusable secret of a notifier, with its remedy.
 
-    `secrets`: by environment variable; those that are missing are ignored.
+    `secrets` are given by environment variable. Missing secrets are ignored.
     """
     for name, one in notifiers.items():
         url, secret = secrets.get(one.url, ""), secrets.get(one.secret, "")

@@ -26,8 +26,9 @@ class Projects(Mapping[str, ProjectSettings]):
     def use(self, installed: Mapping[str, str]) -> None:
         """Replace the projects of the App's installations.
 
-        `installed`: repositories (`owner/name`) by project name. Those that the configuration does
-        not allow are ignored, as are those whose name or repository is a configured project's.
+        `installed`: repositories (`owner/name`) by project name. Repositories that the
+        configuration does not allow are ignored, and so are projects with the name or repository of
+        a configured project.
         """
         settings, configured = self._settings, self._settings.projects
         shared = settings.installation.project or ProjectDefaults()
@@ -65,9 +66,9 @@ def allows(settings: Settings, repository: str) -> bool:
 
 
 def project_name(repository: str, id: int, taken: Collection[str]) -> str:
-    """Return a project name for a repository: its name, else with the owner, else with GitHub's id.
+    """Return an unused project name for a repository: its name, also with owner, or with id.
 
-    `taken`: the names in use; the first two forms are skipped if in use. `id`: GitHub's id.
+    `taken` are the names in use, `id` is GitHub's id of the repository.
     """
     parts = repository.casefold().partition("/")
     owner, _, name = (re.sub(r"[^a-z0-9]+", "-", part) for part in parts)
@@ -78,7 +79,7 @@ def project_name(repository: str, id: int, taken: Collection[str]) -> str:
 
 
 def project_of(projects: Mapping[str, ProjectSettings], repository: str) -> str:
-    """Return the name of a repository's project, ignoring case as GitHub does; empty: none."""
+    """Return the name of a repository's project, or "". Case is ignored, as at GitHub."""
     wanted = repository.casefold()
     fitting = (name for name, one in projects.items() if one.repository.casefold() == wanted)
     return next(fitting, "")

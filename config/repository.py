@@ -1,6 +1,7 @@
 """A repository's own policy in `.github/mergewright.toml`: as strict as the server's or stricter.
 
-Some values, such as the merge method, are no stricter than others; the file may choose these.
+The file may freely choose settings whose values differ but not in strictness, such as the merge
+method.
 """
 
 import operator
@@ -199,9 +200,9 @@ def _shown(value: Any) -> str:
 
 
 def _placed(text: str, says: str) -> FileProblem:
-    """Return a problem with its line, which sets the key that the text `says` begins with.
+    """Return a problem with its line, which sets the key at the beginning of the text `says`.
 
-    Line 1 if no such line is found.
+    The line is 1 if no line sets this key.
     """
     key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
     if key:

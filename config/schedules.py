@@ -7,7 +7,7 @@ from config.tables import NotifierSettings
 
 
 def zone_of(settings: NotifierSettings) -> ZoneInfo | None:
-    """Return the time zone of a notifier; None: its name is unknown on this machine."""
+    """Return the time zone of a notifier; None if its name is unknown on this machine."""
     try:
         return ZoneInfo(settings.time_zone)
     except (LookupError, ValueError, OSError):  # Unknown; a path; a folder of zones.
@@ -29,10 +29,10 @@ def digest_is_quiet(settings: NotifierSettings) -> bool:
 
 
 def last_digest(settings: NotifierSettings, now: datetime) -> datetime | None:
-    """Return when a notifier's last digest was due, in its time zone; None: it has no digests.
+    """Return when a notifier's last digest was due, in its time zone; None without digests.
 
     On the day that summer time begins, a digest at a skipped time is due an hour later; on the day
-    that it ends, a digest at a time that comes twice is due at the first of the two.
+    that summer time ends, a digest at a time that comes twice is due at the first of the two.
     """
     if not settings.digest:
         return None

@@ -128,16 +128,17 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
         ),
     ] = "{commits}"
     sign_off: bool = False  #: Whether commits get a `Signed-off-by` trailer.
-    #: By agent type: the environment variable with the project's model key.
+    #: The environment variable with the project's model key, by agent type.
     model_keys: dict[str, str] = field(default_factory=dict)
     #: Whether agents read the project's mirror, or have a repository of their own.
     workspace: Literal["worktree", "clone"] = "worktree"
     fetch_depth: AtMost = 0  #: The most commits of each branch in a new clone; 0: all.
-    #: The only folders in checkouts, as in git's sparse checkout; empty: all files.
+    #: The only folders in checkouts, as in git's sparse checkout. If empty, checkouts have all
+    #: files.
     sparse: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
     #: Repositories that may be submodules: `owner/name`, or another server's URL of HTTPS.
     submodules: tuple[Annotated[str, Meta(pattern=SUBMODULE)], ...] = ()
-    #: The most megabytes of files of Git LFS in a checkout; 0: checkouts have pointers.
+    #: The most megabytes of Git LFS files in a checkout. If 0, checkouts have only pointers.
     lfs_max_mb: AtMost = 1000
     #: Shell commands that run once in a new workspace, before its first run.
     setup: tuple[str, ...] = ()
@@ -150,16 +151,16 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     port_range: Annotated[str, Meta(pattern=r"^\d{1,5}-\d{1,5}$")] = "20000-29999"
     profile: str = ""  #: A name in `profiles`.
     isolation: Isolation = ""
-    #: The hosts that isolated agents may reach; "open": every public one. Other ports than those of
-    #: HTTP and HTTPS have to be named.
+    #: The hosts that isolated agents may reach; "open" means every public host. Ports other than
+    #: those of HTTP and HTTPS have to be named.
     network: str | tuple[str, ...] = ()
     max_parallel: AtMost = 0  #: The most running sessions of the project; 0: no limit.
-    #: Which agent gets a new session: the least busy one, the requester's last one, or the one
-    #: whose merged sessions changed the files that the issue names.
+    #: Which agent gets a new session: the least busy agent, the requester's last agent, or the
+    #: agent whose merged sessions changed the files that the issue names.
     affinity: Literal["none", "last", "area"] = "none"
     people: tuple[str, ...] = ()  #: Logins that may give commands without write access.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail randomly.
-    #: The whole policy of this project; None: the server's. In the file, only the differences.
+    #: The whole policy of this project; if None, the server's. The file has only the differences.
     policy: Policy | None = None
 
     @property
@@ -201,11 +202,12 @@ PermissionMode = Literal["auto", "confirm", "reject"]
 
 
 class ProfileSettings(SettingsTable, frozen=True, kw_only=True):
-    """What agents may use, for agent types and projects that name it: `[profiles.NAME]`."""
+    """What agents may use if their agent type or project names the profile: `[profiles.NAME]`."""
 
-    tools: tuple[Tool, ...] = ()  #: The allowed kinds of tools; empty: all.
+    tools: tuple[Tool, ...] = ()  #: The allowed kinds of tools; all if empty.
     permission_mode: Literal["", PermissionMode] = ""  #: Empty: that of the agent type.
-    #: The commands of the only allowed MCP servers, by name; "repository": those it configures.
+    #: The commands of the only allowed MCP servers, by name; "repository" means those that the
+    #: repository configures.
     mcp_servers: (
         Literal["repository"] | dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]]
     ) = "repository"
@@ -226,7 +228,7 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     profile: str = ""  #: A name in `profiles`; empty: none. That of the project applies too.
     #: Whether an agent may start subagents, or how many at the same time.
     subagents: bool | Count = True
-    #: How the program gets the system prompt; empty: the best way that it supports.
+    #: How the program gets the system prompt. If empty, in the best way that it supports.
     preamble: Literal["", "system-prompt", "instructions-file", "first-message"] = ""
     env: dict[str, str] = field(default_factory=dict)  #: Environment variables for the program.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program sees.
@@ -238,9 +240,9 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     """A named agent, which keeps its history across sessions: `[agents.NAME]`."""
 
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
-    #: By agent type: the environment variable with the agent's model key.
+    #: The environment variable with the agent's model key, by agent type.
     model_keys: dict[str, str] = field(default_factory=dict)
-    #: The allowed kinds of tools; empty: all.
+    #: The allowed kinds of tools; all if empty.
     tools: tuple[Tool, ...] = ()
     #: Instructions that every run of this agent gets.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
@@ -250,7 +252,7 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
     """Return what labels and commands may name: agents, their types, and an agent with a type.
 
-    The last, written `AGENT TYPE`, is for agents that have several types.
+    An agent with a type, for agents that have several types, is written `AGENT TYPE`.
     """
     types = {kind for one in agents.values() for kind in one.types}
     several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
@@ -273,7 +275,8 @@ class RuntimeSettings(SettingsTable, frozen=True, kw_only=True):
     kind: str = "tmux"
     isolation: Isolation = ""
     #: Git's patterns of agents' instructions and settings; a name alone matches in any directory.
-    #: Every run starts with those of the base branch, so that no run can change them for the next.
+    #: Every run starts with the base branch's versions of these files, so that no run can change
+    #: them for the next.
     steering_files: tuple[str, ...] = STEERING_FILES
 
 
@@ -307,7 +310,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def prompts(self) -> Path | None:
-        """The absolute path of the directory with custom prompts; None: there is none."""
+        """The absolute path of the directory with custom prompts, if there is one."""
         return Path(self.server.prompts).expanduser().absolute() if self.server.prompts else None
 
     @property
@@ -354,7 +357,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     def key_variables(self) -> dict[str, str]:
         """The setting that names each environment variable with a model key, by variable.
 
-        If several name it, the first one.
+        If several settings name it, the first is given.
         """
         named = {
             f"agent-types.{name}.key": kind.key
@@ -370,7 +373,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     def notifier_variables(self) -> dict[str, str]:
         """The setting that names each environment variable of a notifier, by variable.
 
-        If several name it, the first one.
+        If several settings name it, the first is given.
         """
         named = {
             f"notify.{name}.{key}": variable

@@ -10,8 +10,9 @@ Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Days = Annotated[float, Meta(gt=0, le=36_500)]
 Dollars = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
-#: How agents' programs are isolated; see `runtimes.isolation.ISOLATIONS`. Empty in `[runtime]`:
-#: the strongest that works on the machine; empty in a project or agent type: as in `[runtime]`.
+#: How agents' programs are isolated; see `runtimes.isolation.ISOLATIONS`. Empty in `[runtime]`
+#: means the strongest isolation that works on the machine; empty in a project or agent type means
+#: that of `[runtime]`.
 Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
 
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
@@ -82,7 +83,7 @@ class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
 class TracingSettings(SettingsTable, frozen=True, kw_only=True):
     """OpenTelemetry traces: `[tracing]`. They need the extra `mergewright[tracing]`."""
 
-    #: The URL of a receiver of OTLP over HTTP, without `/v1/traces`; empty: no traces.
+    #: The URL of a receiver of OTLP over HTTP, without `/v1/traces`. If empty, no traces are sent.
     endpoint: Annotated[
         str,
         Meta(pattern=r"^(https?://[^\s]+)?$", description="a URL such as http://127.0.0.1:4318"),
@@ -96,7 +97,8 @@ class SigningSettings(SettingsTable, frozen=True, kw_only=True):
     name: Annotated[
         str, Meta(pattern=r"^[^\s<>][^\r\n<>]*$", description="a name without < and >")
     ] = "Mergewright"
-    #: One that GitHub has verified for the account with the key; empty: no commits are signed.
+    #: An email that GitHub has verified for the account with the key. If empty, no commits are
+    #: signed.
     email: Annotated[
         str, Meta(pattern=r"^([^\s<>@]+@[^\s<>@]+)?$", description="an email address")
     ] = ""
@@ -108,8 +110,8 @@ class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
     memory_mb: AtMost = 8192  #: Megabytes for all processes of a run together; 0: no limit.
     processes: AtMost = 2048  #: The most processes at the same time; 0: no limit.
     cpus: Annotated[float, Meta(ge=0)] = 0.0  #: The number of processors; 0: no limit.
-    #: Megabytes on disk for the checkout, home and outputs of a session, isolated or not; 0: no
-    #: limit.
+    #: Megabytes on disk for the checkout, home and outputs of a session, isolated or not; 0 means
+    #: no limit.
     disk_mb: AtMost = 20480
     readable: tuple[str, ...] = ()  #: Absolute paths of further readable folders and files.
     image: str = ""  #: The image of containers; empty: the programs of this machine.
@@ -119,8 +121,8 @@ class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
 class SignInSettings(SettingsTable, frozen=True, kw_only=True):
     """How people sign in to the pages, and for how long: `[sign-in]`."""
 
-    #: "token": with the one token in the environment; "github": with their account there, by the
-    #: App; "both".
+    #: "token" for the one token in the environment, "github" for their GitHub account through the
+    #: App, or "both".
     method: Literal["token", "github", "both"] = "token"
     client_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]*$")] = ""  #: Of the App.
     permission_seconds: Seconds = 300.0  #: How old a permission may be that lets people see.
