@@ -38,8 +38,8 @@ _BEAT_SECONDS = 0.5
 _CONFIRM_SECONDS = 0.1
 #: How long running work may take to finish when the bot stops.
 _STOP_SECONDS = 5.0
-#: How late a signal may be noticed that arrives just as the main thread goes to sleep: Python runs
-#: its handler only once that thread wakes up.
+#: How late the bot may notice a signal that arrives just as the main thread goes to sleep, because
+#: Python runs the handler only once that thread wakes up.
 _SIGNAL_SECONDS = 0.5
 #: How often notifiers look for causes that have no stored message yet.
 _NOTIFY_SECONDS = 1.0
@@ -62,7 +62,7 @@ class App:
     ) -> None:
         """Create all objects; `start` starts them. Raises the exceptions `process.CANNOT_START`.
 
-        `new_database`: whether an empty database may be created in a folder that holds files of
+        `new_database` says whether an empty database may be created in a folder that holds files of
         sessions.
         """
         self._settings = settings

@@ -34,7 +34,8 @@ CANNOT_START = (
     StoreFailure,
     TracingUnavailable,
 )
-#: Warn about a limit on open files below this: it leaves few connections to agents and pages.
+#: The bot warns about a limit on open files below this, which leaves few connections to agents and
+#: pages.
 _FEW_FILES = 4096
 #: How long a reloaded bot waits for its lease at most, before it reports the result.
 _LEAD_SECONDS = 5.0
@@ -55,7 +56,7 @@ def serve(
     not finish within 5 seconds, also on SIGHUP.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
-    `new_database`: whether an empty database may be created in a folder with files of sessions.
+    `new_database` says whether an empty database may be created in a folder with files of sessions.
     """
     set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     if (files := raise_limit()) < _FEW_FILES:
@@ -154,8 +155,8 @@ def _wait_to_lead(app: App) -> None:
 def _stop(app: App, *, reloads: bool = False) -> None:
     """Stop the bot. If threads do not finish in time, end the process.
 
-    `reloads`: whether it is to start again, which is left to its service then: an exit with 1 has
-    systemd restart it.
+    `reloads` says whether the bot is to start again. If so, the ended process exits with 1, so that
+    systemd restarts it.
     """
     if not app.stop():
         log.warning("stopped before running work had finished: the next start repeats it")

@@ -80,7 +80,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
 
 
 class Wiring:
-    """The objects of one bot. Creating them starts nothing; each works only when it is called."""
+    """The objects of one bot. Creating them starts nothing: each works only when called."""
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class Wiring:
     ) -> None:
         """Create all objects. `stopping` is set when the bot stops or has lost its lease.
 
-        `new_database`: whether an empty database may be created in a folder with files of sessions.
-        Raises `StoreFailure` if the data folder cannot be created or the database cannot be used,
-        and `NotifierUnavailable` if a notifier cannot send.
+        `new_database` says whether an empty database may be created in a folder with files of
+        sessions. Raises `StoreFailure` if the data folder cannot be created or the database cannot
+        be used, and `NotifierUnavailable` if a notifier cannot send.
         """
         self.clock, self.crash_point = clock, crash_point
         self.paths = paths = Paths(settings.data)

@@ -184,7 +184,7 @@ class Archive:
     def _continues(self, read: _Read, copy: BinaryIO, begun: int) -> bool:
         """Whether the file still begins with the bytes that were copied; its end may have grown.
 
-        `begun`: the copy's length in bytes. Compares the last `_TAIL_BYTES` of the copy.
+        `begun` is the copy's length in bytes. Only the last `_TAIL_BYTES` of the copy are compared.
         """
         start = max(0, begun - _TAIL_BYTES)
         copy.seek(start)
@@ -193,7 +193,7 @@ class Archive:
     def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
         """Return the bytes from `start` to `end` with secrets masked.
 
-        Masks also a secret that begins before `start` or ends after `end`. `size`: the file's
+        A secret that begins before `start` or ends after `end` is masked, too. `size` is the file's
         length in bytes.
         """
         longest = self._redact.longest
@@ -238,7 +238,7 @@ def lay_out(archived: Path, folder: Path) -> None:
 
 
 def _free(copy: Path) -> Path | None:
-    """Return an unused name (`.1`, `.2`) for the copy of a file that was replaced since.
+    """Return an unused name (`.1`, `.2`) for the copy of a file that was replaced.
 
     None if there are `_MOST_COPIES` such copies already.
     """

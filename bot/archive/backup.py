@@ -1,8 +1,9 @@
 """Backs up the bot's database and archive into one file while the bot runs, and restores them.
 
-The file is a tar archive with the database and the archive of the agents' files. It does not
-contain mirrors and workspaces, which are made again from GitHub; commits that were not pushed yet;
-or what each start makes again: run folders with their sandboxes, sockets, run tokens, the runtime.
+The file is a tar archive with the database and the archive of the agents' files. It lacks commits
+that were not pushed yet. It also lacks mirrors and workspaces, which are made again from GitHub,
+and run folders with their sandboxes, sockets, run tokens and the runtime, which each start makes
+again.
 """
 
 import os
@@ -43,7 +44,7 @@ def back_up(store: Store, paths: Paths, file: Path) -> None:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add a file up to its size at opening: a running agent's transcript grows meanwhile."""
+    """Add a file up to its size when opened, because a running agent's transcript may grow."""
     if path.suffix == ".new" or not path.is_file():
         return
     with path.open("rb") as source:

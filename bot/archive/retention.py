@@ -88,7 +88,7 @@ def _found(
 ) -> _Found:
     """Return one piece of data with the functions that remove it and compute its size.
 
-    `verdict`: whether the data is to be removed, and why.
+    `verdict` says whether the data is to be removed, and why.
     """
     goes, why = verdict
     return _Found(Item(thing=thing, name=name, goes=goes, why=why), remove, size)
@@ -104,7 +104,8 @@ class Retention:
     days: Days
     policy_of: Callable[[str], Policy]  #: The policy of a project, by its name.
     clock: Clock
-    #: Releases a session's workspace. None: the session is woken, and decides to release it.
+    #: Releases a session's workspace. If None, the session is woken, and its next decision releases
+    #: the workspace.
     release: Callable[[ResourceOwner], object] | None = None
 
     def __post_init__(self) -> None:
@@ -186,7 +187,7 @@ class Retention:
     def _session(self, owner: ResourceOwner, kept: Container[str]) -> Iterator[_Found]:
         """Yield the rows of an expired session of which nothing is left outside the database.
 
-        `kept`: the ids of sessions that still have folders, an archive or preserved work.
+        `kept` has the ids of sessions that still have folders, an archive or preserved work.
         """
         verdict = self._expired(owner, self.days.durable_days)
         if not verdict[0] or owner.id in kept:

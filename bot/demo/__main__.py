@@ -110,10 +110,10 @@ def play(
 ) -> Summary:
     """Run the demo once: from the label to a closed issue and a clean machine.
 
-    `agent` and `model` are as on the command line; `tell` prints the steps. The bot is killed at
-    up to `kills` random moments. Port 0 picks a free port. `isolation` is that of the agents;
-    empty: the strongest that works here. With `keep`, everything keeps running until the person at
-    the terminal presses Ctrl-C.
+    `agent` and `model` are as on the command line; `tell` prints the steps. The bot is killed at up
+    to `kills` random moments. Port 0 picks a free port. `isolation` is that of the agents, or empty
+    for the strongest that works here. With `keep`, everything keeps running until the person at the
+    terminal presses Ctrl-C.
     """
     summary = Summary()
     begun = time.monotonic()

@@ -22,7 +22,8 @@ WORK_SECONDS = 0.2  # Long enough to be observed as active.
 _FILE = re.compile(r"add `(greeting[-\w]*\.txt)`")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
 _WORD = re.compile(r'the word "([a-z]+)"')
-#: What it asks if the issue says so; the example is no word, because the answer repeats it.
+#: An issue with this text makes the agent ask. The example in the question matches no `_WORD`,
+#: because the answer repeats it.
 ASKS = "Ask me which word to add"
 _QUESTION = 'Which word shall I add? Answer like this: the word "..."'
 #: The tokens and dollars that each commit is said to have cost.

@@ -54,7 +54,7 @@ _SIGN_IN = """
 method = "both"
 client-id = "{client_id}"
 """
-#: Shorter than by default: everybody in the demo answers at once.
+#: Shorter times than by default, because everybody in the demo answers at once.
 THRESHOLDS = """
 [policy]
 mode = "merge"

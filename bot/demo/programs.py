@@ -9,7 +9,7 @@ from pathlib import Path
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType
 
-#: The name of the scripted model in each program's configuration; empty: the program's default.
+#: The name of the scripted model in each program's configuration; empty for the program's default.
 MODELS: Mapping[str, str] = {
     "aider": "openai/gpt-4o",  # It accepts partial edits only from models it knows.
     "claude": "",

@@ -75,8 +75,8 @@ class Scene:
     ) -> None:
         """Set up the repository, the people and the bot. `tell` gets each event and its URL.
 
-        `spelled_out`: requests contain the commands for the scripted model. `app`: the bot
-        authenticates as a GitHub App instead of with a token.
+        With `spelled_out`, requests contain the commands for the scripted model. With `app`, the
+        bot authenticates as a GitHub App instead of with a token.
         """
         self._github = github
         self._tell = tell

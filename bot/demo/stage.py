@@ -40,7 +40,7 @@ def staged(
     """Start everything with data in `folder`; at the end, stop the bot and the terminals.
 
     `agent` and `model` are as on the demo's command line. `tell` gets each event, and where to look
-    at it. Port 0 picks a free port for the bot. `isolation` is that of the agents; empty: the
+    at it. Port 0 picks a free port for the bot. `isolation` is that of the agents, or empty for the
     strongest that works here.
     """
     with ExitStack() as stack:

@@ -61,7 +61,7 @@ class ModelEndpoints(Struct, kw_only=True):
     def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
         """Return where a run connects to: the proxy, or its provider if no key is configured.
 
-        `isolated`: whether the run is in a sandbox. In a sandbox, the proxy is at another port.
+        `isolated` says whether the run is in a sandbox, where the proxy is at another port.
         Idempotent. Raises `ModelUnavailable` if there is a key whose endpoint is unknown.
         """
         real = self._real(session)

@@ -31,8 +31,8 @@ _ALLOWED: Mapping[str, re.Pattern[str]] = {
 #: Requests that a model answers and that cost money, as opposed to requests that count tokens.
 _BILLED = re.compile(r"POST .*(?:/messages|/responses(?:/compact)?|/completions|enerateContent)")
 _MODEL = re.compile(r".*/models/([\w.-]+):.*")
-#: The headers that are forwarded to APIs: those that supported programs send. Others could select
-#: another account of the key, or another method.
+#: The headers that are forwarded to APIs, which are those that supported programs send. Other
+#: headers could select another account of the key, or another method.
 _FORWARDED = re.compile(
     rb"accept|content-type|user-agent|anthropic-(?:version|beta)|openai-beta|x-app"
     rb"|originator|(?:x-)?session-id|thread-id|x-client-request-id|x-session-affinity"
@@ -44,7 +44,8 @@ _PARAMETERS = {
     *("after", "after_id", "alt", "api-version", "before", "before_id", "beta", "client_version"),
     *("limit", "order", "pageSize", "pageToken"),
 }
-#: The headers for the run token, which becomes the key. Google's may also be in the query.
+#: The headers with the run token, which is replaced by the key. For Google, the query may also have
+#: the token.
 _GOOGLE = b"x-goog-api-key"
 _CREDENTIALS = (b"x-api-key", _GOOGLE, b"authorization")
 #: Headers of responses that are not forwarded: hop-by-hop ones, cookies and the date.
@@ -53,7 +54,8 @@ _DROPPED = {
     *(b"proxy-authenticate", b"set-cookie", b"date"),
 }
 _ENCODING = b"accept-encoding"
-#: In seconds. Models may think long, and agents have their own timeouts: this ends lost requests.
+#: In seconds. Only lost requests should take as long, because models may think long and agents have
+#: their own timeouts.
 _TIMEOUT = httpx.Timeout(1800.0, connect=10.0, pool=None)
 #: The largest request body in bytes, more than any model accepts; the time limit of each chunk.
 _MAX_BYTES, _CHUNK_SECONDS = 64 * 1024 * 1024, 60.0

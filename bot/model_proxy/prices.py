@@ -1,7 +1,7 @@
-"""Computes the cost of usage that was reported without one, from configured and built-in prices.
+"""Computes the cost of usage that was reported without cost, from configured and built-in prices.
 
-Prices are applied to usage from agents' own files and from the model proxy; `bot.store.usage` adds
-both up.
+Prices are applied to usage from agents' own files and from the model proxy; `bot.store.usage`
+chooses between both.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,7 @@ class Prices:
     """Adds costs to usage. Thread-safe."""
 
     def __init__(self, table: Mapping[str, ModelPrice]) -> None:
-        """Take the configured prices, by model name or pattern.
-
-        They precede the built-in prices.
-        """
+        """Take the configured prices, by model name or pattern; they precede the built-in ones."""
         self._tables = (table, shipped_prices())
 
     def __call__(self, usage: Usage) -> Usage:

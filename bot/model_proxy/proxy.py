@@ -38,7 +38,7 @@ _HOST = "127.0.0.1"
 _PORTS = range(65536)
 #: The most concurrent requests of one run and of all runs.
 _MAX_PER_RUN, _MAX_TOTAL = 32, 2000
-#: The most models that the requests of a run name: usage is counted and stored by model.
+#: The most models that the requests of a run may name, because usage is stored by model.
 _MAX_MODELS = 50
 #: The time limit for a request's body, which may wait for a slow connection to the model.
 _BODY_SECONDS = 600.0
@@ -71,9 +71,9 @@ class ModelProxy:
     ) -> None:
         """Create the proxy. `port_file` keeps its port for the next start.
 
-        Programs that outlive a restart know the port. `socket_file` and `tunnels` are for isolated
-        agents; None without them. `on_lost_port` is called with the reason before the proxy uses
-        another port.
+        Programs that outlive a restart know the port. `socket_file` and `tunnels` serve isolated
+        agents; both are None if there are none. `on_lost_port` is called with the reason before the
+        proxy uses another port.
         """
         self._lookup = lookup
         self._record = record
@@ -202,7 +202,7 @@ class ModelProxy:
     ) -> None:
         """Record the usage of a response. What the model did not report is estimated.
 
-        `gave_up`: the agent has disconnected, or the bot is stopping.
+        `gave_up` says that the agent has disconnected, or that the bot is stopping.
         """
         meter = answer.meter
         if meter is None and gave_up:

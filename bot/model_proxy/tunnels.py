@@ -168,7 +168,7 @@ class Tunnels:
     ) -> ProxyRefusal:
         """Record that a host was refused, and return the exception to raise.
 
-        `public`: False if it was refused because it has no public address.
+        `public` is False if the reason is that the host has no public address.
         """
         host, port = request.host, request.port
         where = Destination(session=network.session, host=host, port=port, public=public)

@@ -18,7 +18,7 @@ from lifecycle.model.facts import Usage
 MOST_BYTES = 4 * 1024 * 1024
 _MOST_TOKENS = 10**11  #: Larger counts are implausible, as in reports of programs.
 MODEL_NAME = 200  #: The most characters kept of a model's name.
-#: For estimates: bytes of text per token, and bytes of a stream's event without its text.
+#: Used in estimates: bytes of text per token, and bytes of a stream's event without its text.
 _TOKEN_BYTES, _DELTA_BYTES = 4, 300
 _GZIP_OR_DEFLATE = 47  #: `wbits` of `zlib` for either format.
 #: The name used here for each count of each API.

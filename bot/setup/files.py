@@ -86,7 +86,7 @@ def configuration(
 ) -> str:
     """Return the text of the configuration. Strings are written as JSON, which is valid TOML.
 
-    If `client_id`, the App's, is given, people sign in with GitHub.
+    With the `client_id` of an App, people sign in with GitHub.
     """
     app = ""
     sign_in = _SIGN_IN.format(client_id=json.dumps(client_id)) if client_id else ""
@@ -114,8 +114,8 @@ def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") ->
     """Write the files, readable only by this user, with a new token for the page.
 
     `text` is the configuration, `secrets` are values by environment variable, `key` is the App's
-    private key (empty: none). Raises `OSError`; existing files are not overwritten. If not all can
-    be written, or the person interrupts it, none remains.
+    private key or empty. Raises `OSError`; existing files are not overwritten. If some file cannot
+    be written, or the person interrupts the writing, no file remains.
     """
     variables = {**secrets, "MERGEWRIGHT_PAGE_TOKEN": token_hex(32)}
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())

@@ -41,7 +41,9 @@ class SetupPage:
     """Serves the page on 127.0.0.1 while its context is open."""
 
     def __init__(self, port: int, new_app_url: str, take: Callable[[str], str]) -> None:
-        """Bind the port (0: a free one). Raises `OSError`. The page's form leads to `new_app_url`.
+        """Bind the port; 0 picks a free port. Raises `OSError`.
+
+        The page's form leads to `new_app_url`.
 
         `take` gets the code, stores the keys and returns the URL for installing the App. It may
         raise `GitHubFailure` or `OSError`, and may then be called again with another code.
@@ -83,7 +85,7 @@ class SetupPage:
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:
-        """Return status, redirect (empty: none) and content for a request target and its Host."""
+        """Return status, redirect (or "") and content for a request target and its Host."""
         parts = urlsplit(target)
         if (
             f"http://{host}/" != self.url

@@ -9,7 +9,7 @@ from typing import NamedTuple
 #: Returns the current time, with a time zone.
 Clock = Callable[[], datetime]
 
-#: A smaller difference is no jump: it is corrected by slewing, or lies between two readings.
+#: Smaller differences are no jumps: they are corrected by slewing, or pass between two readings.
 _JUMP = timedelta(seconds=5)
 #: A recorded time further ahead than this came from a clock that was wrong.
 _MOST = timedelta(days=1)
@@ -80,7 +80,7 @@ class SteadyClock:
     def look(self) -> timedelta:
         """Compare with the machine's clock; return by how much it jumped since the last call.
 
-        A difference below 5 seconds is no jump: the result is 0. Call this regularly.
+        A difference below 5 seconds is no jump, so the result is 0. Call this regularly.
         """
         with self._lock:
             machine = self._machine()

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 #: File descriptors reserved for child processes, files, the database, connections to GitHub.
 RESERVED = 256
-#: The highest limit to request: some systems allow a billion, and some programs walk them all.
+#: The highest limit to request. Some systems allow a billion descriptors, and some programs loop
+#: over all of them.
 _MOST = 65_536
 #: The most connections that a server holds or queues, independent of the limit of descriptors.
 _MOST_CONNECTIONS = 2048

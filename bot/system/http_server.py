@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 _START_SECONDS = 30.0
 #: After a commit, the store's thread waits for the interpreter lock while this thread accepts
-#: requests: by default for up to 5 ms, ten times as long as the commit itself.
+#: requests. By default it would wait up to 5 ms, ten times as long as the commit takes.
 _SWITCH_SECONDS = 0.0005
 #: Time limit for running requests when the server stops.
 _STOP_SECONDS = 5
@@ -58,8 +58,8 @@ class _Protocol(HttpToolsProtocol):
     """HTTP with limits: on time and size of headers, on the time of bodies, and on connections.
 
     The application could not enforce these, because it gets a request only when its headers are
-    complete. A new connection beyond the limit closes the one that has been idle for longest; if
-    none is idle, the new one is closed.
+    complete. A new connection beyond the limit closes the connection that has been idle for
+    longest. If no connection is idle, the new one is closed.
     """
 
     #: The idle connections (no request with complete headers), the oldest first; the limit of all
@@ -201,7 +201,7 @@ class _ProxyProtocol(_Protocol):
 
 
 def _is_to_proxy(head: bytes | bytearray) -> bool | None:
-    """Whether a request is one to a proxy; None while too few of its bytes have arrived to tell."""
+    """Whether a request is one to a proxy; None until enough of its bytes have arrived."""
     method, space, target = bytes(head[: 2 * _LONGEST_METHOD]).partition(b" ")
     if not space:
         return None if len(method) < _LONGEST_METHOD else False
@@ -227,10 +227,10 @@ class HttpServer:
         """Bind the address; port 0 picks a free one. Raises `CannotListen`.
 
         `app.state.streams` has the long-lived responses; its `close` ends them and all later ones.
-        `unix`: the path of a UNIX socket on which to listen, too, in a folder of this user only;
-        raises `OSError` if it cannot be made. `proxy` serves the connections that begin with a
-        request to a proxy. `body_seconds` is the time limit within which a client has to send a
-        body.
+        `unix` is the path of a further UNIX socket to listen on, in a folder of this user only;
+        raises `OSError` if the socket cannot be made. `proxy` serves the connections that begin
+        with a request to a proxy. `body_seconds` is the time limit within which a client has to
+        send a body.
         """
         self._streams = app.state.streams
         most = connections()

@@ -1,4 +1,4 @@
-"""Chooses the isolation of runs. It never falls back to a weaker one than is configured."""
+"""Chooses the isolation of runs, which is never weaker than the configured one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +25,10 @@ class NotIsolated(Exception):
 def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     """Return the isolation of runs of an agent type in a project: a name in `ISOLATIONS`.
 
-    If the project and the agent type name different ones, it is the stronger one. If neither names
-    one, it is that of the installation, or else the strongest that works on this machine. Raises
-    `NotIsolated` if the named one does not work, or if none is named and no sandbox works.
+    If the project and the agent type name different isolations, the stronger one is returned. If
+    neither names one, it is that of the installation, or else the strongest that works on this
+    machine. Raises `NotIsolated` if the named isolation does not work, or if none is named and no
+    sandbox works.
     """
     known = settings.projects.get(project), settings.agent_types.get(agent_type)
     named = {one.isolation for one in known if one is not None} - {""}
@@ -52,7 +53,7 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
 
 
 def is_isolated(settings: Settings, project: str, agent_type: str) -> bool:
-    """Whether runs of an agent type in a project are isolated. True if none can be started."""
+    """Whether runs of an agent type in a project are isolated. True if no run can be started."""
     try:
         return isolation_of(settings, project, agent_type) != _NONE
     except NotIsolated:

@@ -50,7 +50,7 @@ _UNESCAPES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], 
     (_PLUS, lambda _: " "),
 )
 
-#: A text, with the position in the original of each character's begin and of the last one's end.
+#: A text, with the original positions at which its characters begin and the last one ends.
 _Mapped = tuple[str, list[int]]
 
 
@@ -59,7 +59,8 @@ class KnownSecret:
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
-        #: Its longest part that no escape changes; a text without this part has no secret.
+        #: The secret's longest part that no escape changes. A text without this part does not
+        #: contain the secret.
         self.anchor = max(_UNESCAPED.findall(secret), key=len, default="")
         #: The longest text that the secret may be in escaped form, in bytes.
         self.longest = len(secret.encode()) * (_EXPANSION if self.anchor != secret else 1)
@@ -96,7 +97,7 @@ class KnownSecret:
 
 
 def known_secrets(secrets: Iterable[str], shortest: int, *, in_base64: bool) -> list[KnownSecret]:
-    """Return the secrets to search for, longest first. Of a key, each line is a secret.
+    """Return the secrets to search for, longest first. Each line of a key is a secret.
 
     With `in_base64`, the Base64 of each is added. Secrets and lines of fewer than `shortest`
     characters are omitted.

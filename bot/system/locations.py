@@ -34,7 +34,7 @@ class Paths(Struct, frozen=True):
         return self.data / DATABASE
 
     def remains(self) -> str:
-        """Return a file that shows that there was a database here; empty if there is none."""
+        """Return a file that shows that there was a database here, or ""."""
         wal = self.database.with_name(f"{self.database.name}-wal")
         if wal.exists() and wal.stat().st_size:
             return wal.name
@@ -129,7 +129,8 @@ class Locations:
     password: Callable[[str], str]  #: Returns git's password for a repository (`owner/name`).
     runtime: Runtime
     adapters: Mapping[str, AgentAdapter]  #: By agent type.
-    #: The isolation of a project's runs of an agent type; see `bot.system.isolation.isolation_of`.
+    #: Returns the isolation of a project's runs of an agent type; see
+    #: `bot.system.isolation.isolation_of`.
     isolation_of: Callable[[str, str], str]
     called: Callable[[str], str] = str  #: Returns a repository's current name, after renames.
 
@@ -178,8 +179,8 @@ class Locations:
     def isolation(self, project: str, agent_type: str) -> Isolation:
         """Return the isolation for commands, such as git, that read what agents of a type wrote.
 
-        That of an engine also while the engine does not answer, because its commands rarely need
-        the engine. Raises `RuntimeFailure` if it does not work.
+        An isolation by an engine is returned even while the engine does not answer, because these
+        commands rarely need the engine. Raises `RuntimeFailure` if it does not work.
         """
         try:
             return ISOLATIONS[self.isolation_of(project, agent_type)]

@@ -18,15 +18,16 @@ class SecretForm(NamedTuple):
     bounded: bool = True  #: Whether the secret begins only where a word begins.
 
 
-#: What may stand before a word: nothing of a word, an escape (`\n`, `\u001b`, `%0A`, also in a
-#: text that is escaped once more), or the end of a terminal's colour sequence.
+#: What may precede a word: a character that is no part of a word, an escape (`\n`, `\u001b`, `%0A`,
+#: also escaped twice), or the end of a terminal's colour sequence.
 _BEGIN = (
     r"(?:(?<![A-Za-z0-9_])|(?<=\\[abfnrtv0])|(?<=5[Cc][abfnrtv0])|(?<=u[0-9A-Fa-f]{4})"
     r"|(?<=\\x[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})|(?<=%25[0-9A-Fa-f]{2})"
     r"|(?<=%2525[0-9A-Fa-f]{2})|(?<=[\[;0-9][A-Za-z]))"
 )
 _GITHUB = "gh[oprsu]_"
-#: GitHub's tokens. Installation tokens are created while the bot runs, so none is known.
+#: GitHub's tokens. Installation tokens are created while the bot runs, so their values are unknown
+#: at its start.
 GITHUB = (
     SecretForm(f"{_GITHUB}|github_pat_", r"(?:gh[oprsu]_|github_pat_)[\w.-]{16,}"),
     SecretForm(_GITHUB, r"gh[oprsu]_[A-Za-z0-9]{36}(?![A-Za-z0-9])", bounded=False),

@@ -31,7 +31,7 @@ class UnfitKey(ValueError):
 
 
 class SigningKey:
-    """A private key of the kind Ed25519, whose signatures of the same data are always the same.
+    """An Ed25519 private key, whose signatures of the same data are always the same.
 
     So the same commits, signed again after a crash, have the same ids.
     """
@@ -68,7 +68,7 @@ class SigningKey:
 
 
 def commit_signer(settings: Settings, private_key: str) -> CommitSigner | None:
-    """Return who signs commits; None: nobody, by the settings. Raises `UnfitKey`."""
+    """Return the signer of commits; None if the settings name no key. Raises `UnfitKey`."""
     if not settings.signs:
         return None
     who = settings.signing

@@ -23,8 +23,9 @@ from lifecycle.model.names import NAME
 #: The most characters that GitHub accepts in a body. A longer text is cut, which bounds the time
 #: to parse a hostile text (measured: under two seconds on a busy core).
 MAX_LENGTH = 65_536
-#: A text with more of these signs takes the parser seconds, and no person writes so many. It is not
-#: parsed: everything in it that looks like HTML counts as hidden, and no line addresses the bot.
+#: A text with more of these signs takes the parser seconds, and no person writes so many. Such a
+#: text is not parsed: everything in it that looks like HTML counts as hidden, and no line addresses
+#: the bot.
 _MAX_SIGNS = {"[": 2_000, "|": 10_000, "<![": 1_000}
 
 _MAX_ADDRESSES = 10
@@ -34,7 +35,7 @@ _HIDING = ("<", "]:", "](", "&", "```", "~~~")
 # label as part of the container: `[ ] <div>` begins an HTML block, and so does `[^1]: <div>`.
 _TASK = re.compile(r"^((?:[ >]*(?:[-+*]|\d{1,9}[.)])[ ]+)++)\[[ xX]\][ ]+")
 _FOOTNOTE = re.compile(r"^((?:[ ]{0,3}>)*+[ ]{0,4})\[\^([^\]\s]+)\]:[ \t]*(?=\S)")
-#: Replaces a footnote's label: the text of both is indented by four columns.
+#: Replaces a footnote's label, because the text of a list item is indented by four columns, too.
 _AS_ITEM = "-   "
 #: A quoted remark in a message to an agent: `@ada: ` precedes the Markdown of the remark.
 _REMARK = re.compile(r"[ \t]*@\S{1,60}:[ \t]*<[A-Za-z/!?]")
@@ -135,7 +136,7 @@ def _next(found: Container[int], number: int, page: "_Page") -> int:
 
 
 class _Edit(NamedTuple):
-    """Puts `text` in place of a part of the source. `tag`: that part is an HTML tag."""
+    """Puts `text` in place of a part of the source. `tag` says that the part is an HTML tag."""
 
     start: int
     end: int
@@ -298,10 +299,7 @@ class _Page:
                 break
 
     def _unparsed(self, start: int, end: int) -> None:
-        """Read text whose structure is unknown.
-
-        Whatever could be hidden in it is treated as hidden.
-        """
+        """Read text whose structure is unknown: all that could be hidden in it counts as hidden."""
         self._html(start, end)
         for pattern in (_ALTERNATIVE, _TITLE):
             for found in pattern.finditer(self.text, start, end):

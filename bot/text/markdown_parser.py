@@ -77,7 +77,7 @@ def _image(state: StateInline, silent: bool) -> bool:
 
 
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
-    """Yield the edits of a link or image that was just parsed; they begin at `shown`.
+    """Yield the edits of a link or image that was just parsed, beginning at `shown`.
 
     Its label is between the positions `start` and `label`. A reference is replaced by its URL,
     because pages do not show the reference. A title is removed.

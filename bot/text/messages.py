@@ -73,10 +73,7 @@ def ready_behind_by_hand(sha: str, why: str = "") -> str:
 
 
 def _by_hand(what: str, why: str) -> str:
-    """Say what people have to do, and why the bot cannot.
-
-    An empty `why`: it is configured not to.
-    """
+    """Say what people have to do, and why the bot cannot; if empty, it is configured not to."""
     if not why:
         return f"{what}."
     return (
@@ -273,7 +270,7 @@ def pull_body(
 
 
 def closes_others(message: str, issue: int) -> bool:
-    """Whether a commit message, once on the default branch, closes other issues than `issue`.
+    """Whether a commit message closes issues other than `issue` once it is on the default branch.
 
     `issue` is 0 if there is none.
     """
@@ -348,10 +345,10 @@ def held_commits(
     removed: Iterable[tuple[str, str]],
     suspicious: Iterable[tuple[str, str]],
 ) -> str:
-    """Say why a push is held, and which commits or files are the reason; empty if there is none.
+    """Say why a push is held, and which commits or files are the reason; empty if it is not held.
 
     `large` are files with their size in bytes, `foreign` and `removed` commits with an email,
-    `suspicious` commits with a file (empty: the commit message). At most 5 of each are named.
+    `suspicious` commits with a file, or empty for the commit message. At most 5 of each are named.
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),

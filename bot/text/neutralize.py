@@ -15,8 +15,8 @@ from lifecycle.model.text import plain
 _ZERO_WIDTH = "\u200b"
 _LINE_LIMIT = 200  #: In characters.
 
-#: A slash command of any bot in the repository: `/mergewright merge`, `/lgtm`.
-#: Bots strip lines of any blanks, such as no-break spaces.
+#: A slash command of any bot in the repository: `/mergewright merge`, `/lgtm`. Other bots strip
+#: blanks of any kind, such as no-break spaces, from lines.
 _COMMAND = re.compile(r"^(?:[^\S\n]|[>*\u200b-])*+/(?=[A-Za-z])", re.MULTILINE)
 _MENTION = re.compile(r"@(?=[A-Za-z0-9])")
 #: GitHub decodes `&#64;` to `@` and `&#35;` to `#` before it looks for mentions and references.
@@ -38,7 +38,7 @@ _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
 
 
 def neutralize(text: str) -> str:
-    """Return text that looks the same, with a zero-width space in whatever GitHub would act on.
+    """Return text that looks the same, with a zero-width space wherever GitHub would act on it.
 
     Control characters other than newlines and tabs are removed.
     """

@@ -26,8 +26,7 @@ _OUTCOME_WORDS = {
 def block(text: str) -> str:
     """Return text of several lines, such as a log, without control characters.
 
-    Newlines and tabs are kept. Of a line that was overwritten in place, only its last state is
-    kept.
+    Newlines and tabs are kept. If a line was overwritten in place, only its last state is kept.
     """
     return settled(text)
 

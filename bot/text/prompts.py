@@ -53,8 +53,8 @@ _ITEMS = {
     "fix_ci": ("name", "url", "log", "notes"),
     "notes": ("what", "text", "log"),
 }
-#: The limit in characters of one value, and of all items of a message together (but each item
-#: may have `_LEAST_OF_ITEM`).
+#: The most characters of one value, and of all items of a message together, although each item may
+#: have `_LEAST_OF_ITEM`.
 _MOST = 20_000
 _LEAST_OF_ITEM = 500
 
@@ -66,8 +66,8 @@ class PromptError(Exception):
 class Prompts:
     """All prompts, compiled and rendered once as a test. Raises `PromptError` for an invalid file.
 
-    Files in `folder` replace the built-in prompts of the same name. `projects` are folders by name
-    of project; their files replace both for the project's sessions.
+    Files in `folder` replace the built-in prompts of the same name. `projects` maps names of
+    projects to folders, whose files replace both for the project's sessions.
     """
 
     def __init__(

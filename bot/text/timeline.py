@@ -17,9 +17,11 @@ class Line(NamedTuple):
     tone: str = "calm"  #: As the CSS classes of statuses: `calm`, `busy`, `good`, `warn`, ...
     #: Whether the sentence is only a detail of the one before it.
     minor: bool = False
-    #: It is a detail if the sentence before it begins with this text; empty: of none.
+    #: If the sentence before begins with this text, this sentence is a detail of it. Empty for no
+    #: detail.
     detail_of: str = ""
-    #: It replaces the sentence before it if that begins with this text; empty: none.
+    #: If the sentence before begins with this text, this sentence replaces it. Empty to replace
+    #: none.
     replaces: str = ""
 
 
@@ -105,7 +107,8 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "tell": "The message was given to the agent",
     "uncommitted": "The agent was asked to commit its work",
 }
-#: The tones of statuses that get a sentence; the events that lead to other statuses have their own.
+#: The tones of statuses that get a sentence. For other statuses, the event that leads to them has a
+#: sentence.
 _NEWS: Final[Mapping[str, str]] = {
     Status.NEEDS_INPUT: "warn",
     Status.STUCK: "bad",
@@ -215,7 +218,7 @@ def dropped_line(actor: str, count: int, why: str) -> Line:
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:
-    """Return the sentence for a decision. `is_new`: it changed the session's status."""
+    """Return the sentence for a decision. `is_new` says that it changed the session's status."""
     return Line(because, _NEWS.get(status, "calm"), minor=not is_new or status not in _NEWS)
 
 

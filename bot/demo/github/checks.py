@@ -8,7 +8,7 @@ from bot.demo.github.hosting import RepositoryBase
 from bot.demo.github.issues import TrackedRepository
 from bot.demo.github.world import App, Thing, User, World, locked
 
-#: Conclusions of runs in order: that of a suite is the worst one among its runs.
+#: Conclusions of runs, the worst first. A suite has the worst conclusion of its runs.
 WORST_FIRST = (
     "action_required",
     "timed_out",

@@ -12,7 +12,7 @@ _CHANGES = frozenset({"write", "admin"})
 _READS = _CHANGES | {"read"}
 _REPOSITORY = re.compile(r"/repos/[^/]+/[^/]+")
 _TALK = "issues|pull_requests"
-#: Routes of a repository: the first match counts, and any of its permissions is enough.
+#: The routes of a repository. The first match counts, and any of its permissions is enough.
 _ROUTES: Final = tuple(
     (re.compile(route), name)
     for route, name in (

@@ -112,7 +112,7 @@ class Token:
     app: App | None = None
     installation: int = 0  #: The id of the App's installation; 0: no installation token.
     expires_at: datetime | None = None
-    #: What the token was narrowed to; None: all that the App has.
+    #: The permissions to which the token was narrowed. None if it has all permissions of the App.
     narrowed: dict[str, str] | None = None
 
     @property

@@ -22,7 +22,7 @@ _STATES = ("error", "failure", "pending", "success")
 
 
 def _runs(request: Request) -> Answer:
-    """Return the runs on a commit: with `filter=all` all, else the newest per suite and name."""
+    """Return all runs on a commit with `filter=all`, else the newest for each suite and name."""
     repo, query = request.repo, request.query
     sha = _sha(repo, request.params["ref"])
     found = [
