@@ -43,18 +43,18 @@ class ServerSettings(SettingsTable, frozen=True, kw_only=True):
     """The address of the server and the location of its data: `[server]`."""
 
     host: str = "127.0.0.1"
-    port: Port = 8080  #: 0: any free port.
+    port: Port = 8080  #: If 0, any free port.
     data: str = "~/.local/share/mergewright"  #: The data directory.
     prompts: str = ""  #: A directory with prompts that replace Mergewright's of the same name.
-    public_url: str = ""  #: Empty: `http://host:port/`.
+    public_url: str = ""  #: If empty, `http://host:port/`.
 
 
 class GitHubSettings(SettingsTable, frozen=True, kw_only=True):
     """GitHub's address and the App: `[github]`. Tokens and keys come from the environment."""
 
     api_url: str = "https://api.github.com/"
-    git_url: str = ""  #: Base URL for cloning; empty: see `git_base`.
-    app_id: str = ""  #: Empty: use a token.
+    git_url: str = ""  #: Base URL for cloning; if empty, see `git_base`.
+    app_id: str = ""  #: If empty, use a token.
     #: The App's name in its URL; mentions of it work like `@mergewright`.
     app_slug: Annotated[
         str, Meta(pattern=r"^[A-Za-z0-9-]*$", description="the App's name in its URL")
@@ -96,7 +96,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
         str, Meta(pattern=r"^@?[A-Za-z0-9-]*$", description="the login of an account")
     ] = ""
     agent: str = "claude"  #: A name in `agent-types`.
-    base_branch: str = ""  #: Empty: the repository's default branch.
+    base_branch: str = ""  #: If empty, the repository's default branch.
     #: The template of branch names; it needs the issue's number to be unique.
     branch: Annotated[
         str,
@@ -132,7 +132,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     model_keys: dict[str, str] = field(default_factory=dict)
     #: Whether agents read the project's mirror, or have a repository of their own.
     workspace: Literal["worktree", "clone"] = "worktree"
-    fetch_depth: AtMost = 0  #: The most commits of each branch in a new clone; 0: all.
+    fetch_depth: AtMost = 0  #: The most commits of each branch in a new clone; if 0, all.
     #: The only folders in checkouts, as in git's sparse checkout. If empty, checkouts have all
     #: files.
     sparse: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
@@ -142,19 +142,19 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     lfs_max_mb: AtMost = 1000
     #: Shell commands that run once in a new workspace, before its first run.
     setup: tuple[str, ...] = ()
-    teardown: tuple[str, ...] = ()  #: Those that run before a workspace is removed.
+    teardown: tuple[str, ...] = ()  #: Shell commands that run before a workspace is removed.
     setup_seconds: Seconds = 900.0  #: Time limit of `setup`, and of `teardown`.
     bootstrap: tuple[str, ...] = ()  #: Shell lines before the agent's program in every run.
     test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
     ports: Annotated[int, Meta(ge=0, le=100)] = 0  #: Ports that each session gets for itself.
-    #: What they are chosen from, `FIRST-LAST`.
+    #: The range of these ports, `FIRST-LAST`.
     port_range: Annotated[str, Meta(pattern=r"^\d{1,5}-\d{1,5}$")] = "20000-29999"
     profile: str = ""  #: A name in `profiles`.
     isolation: Isolation = ""
     #: The hosts that isolated agents may reach; "open" means every public host. Ports other than
     #: those of HTTP and HTTPS have to be named.
     network: str | tuple[str, ...] = ()
-    max_parallel: AtMost = 0  #: The most running sessions of the project; 0: no limit.
+    max_parallel: AtMost = 0  #: The most running sessions of the project; if 0, no limit.
     #: Which agent gets a new session: the least busy agent, the requester's last agent, or the
     #: agent whose merged sessions changed the files that the issue names.
     affinity: Literal["none", "last", "area"] = "none"
@@ -205,7 +205,7 @@ class ProfileSettings(SettingsTable, frozen=True, kw_only=True):
     """What agents may use if their agent type or project names the profile: `[profiles.NAME]`."""
 
     tools: tuple[Tool, ...] = ()  #: The allowed kinds of tools; all if empty.
-    permission_mode: Literal["", PermissionMode] = ""  #: Empty: that of the agent type.
+    permission_mode: Literal["", PermissionMode] = ""  #: If empty, that of the agent type.
     #: The commands of the only allowed MCP servers, by name; "repository" means those that the
     #: repository configures.
     mcp_servers: (
@@ -218,22 +218,22 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
     """How to run an agent's program: `[agent-types.NAME]`."""
 
     program: str
-    command: tuple[str, ...] = ()  #: Executable and first arguments; empty: those of `program`.
+    command: tuple[str, ...] = ()  #: Executable and first arguments; if empty, those of `program`.
     args: tuple[str, ...] = ()  #: Further arguments, before the prompt.
-    version: str = ""  #: The expected version; another one causes a warning; empty: any.
-    model: str = ""  #: Empty: the program's default.
-    endpoint: str = ""  #: The API's base URL without `/v1`; empty: the provider's.
+    version: str = ""  #: The expected version; another one causes a warning; if empty, any.
+    model: str = ""  #: If empty, the program's default.
+    endpoint: str = ""  #: The API's base URL without `/v1`; if empty, the provider's.
     key: str = ""  #: The environment variable with the model key, hidden from the program.
     permission_mode: PermissionMode = "auto"
-    profile: str = ""  #: A name in `profiles`; empty: none. That of the project applies too.
+    profile: str = ""  #: A name in `profiles`, or empty. The project's profile applies too.
     #: Whether an agent may start subagents, or how many at the same time.
     subagents: bool | Count = True
     #: How the program gets the system prompt. If empty, in the best way that it supports.
     preamble: Literal["", "system-prompt", "instructions-file", "first-message"] = ""
     env: dict[str, str] = field(default_factory=dict)  #: Environment variables for the program.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program sees.
-    isolation: Isolation = ""  #: The stronger one of this and the project's applies.
-    max_parallel: AtMost = 0  #: The most running sessions of this type; 0: no limit.
+    isolation: Isolation = ""  #: The stronger of this and the project's isolation applies.
+    max_parallel: AtMost = 0  #: The most running sessions of this type; if 0, no limit.
 
 
 class AgentSettings(SettingsTable, frozen=True, kw_only=True):
@@ -246,7 +246,7 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     #: Instructions that every run of this agent gets.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
-    max_parallel: AtMost = 0  #: The most running sessions of this agent; 0: no limit.
+    max_parallel: AtMost = 0  #: The most running sessions of this agent; if 0, no limit.
 
 
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
@@ -264,7 +264,7 @@ class ModelPrice(SettingsTable, frozen=True, kw_only=True):
 
     input: Dollars
     output: Dollars  #: Of reasoning tokens too.
-    cache_read: Dollars | None = None  #: None: the price of input; same for `cache_write`.
+    cache_read: Dollars | None = None  #: If None, the price of input; same for `cache_write`.
     cache_write: Dollars | None = None
     as_of: date  #: When the price was looked up.
 

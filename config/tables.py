@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
-AtMost = Annotated[int, Meta(ge=0)]  #: 0: no limit.
+AtMost = Annotated[int, Meta(ge=0)]  #: If 0, no limit.
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Days = Annotated[float, Meta(gt=0, le=36_500)]
 Dollars = Annotated[float, Meta(ge=0)]
@@ -26,10 +26,10 @@ class LimitSettings(SettingsTable, frozen=True, kw_only=True):
     """Limits on concurrency and sizes: `[limits]`."""
 
     sessions: Count = 4  #: The most running programs; further sessions are `queued`.
-    per_person: AtMost = 0  #: The most running programs for one requester; 0: no limit.
+    per_person: AtMost = 0  #: The most running programs for one requester; if 0, no limit.
     reserved_for_people: AtMost = 0  #: Slots that only sessions with a person's command get.
     priority_seconds: Seconds = 3600.0  #: Waiting time that the label `priority:high` adds.
-    memory_per_session_mb: AtMost = 1536  #: Free megabytes to start a program; 0: not checked.
+    memory_per_session_mb: AtMost = 1536  #: Free megabytes to start a program; if 0, not checked.
     memory_reserve_mb: AtMost = 512  #: Free megabytes that must remain after a start.
     webhook_bytes: Count = 26_214_400  #: Maximum size of a webhook; GitHub sends at most 25 MiB.
     unverified_bytes: Count = 134_217_728  #: Maximum total size of webhooks not verified yet.
@@ -73,9 +73,9 @@ class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
     kind: Literal["webhook", "apprise"]
     url: str  #: The environment variable with the URL.
     secret: str = ""  #: The variable with a webhook's signing secret; empty for other kinds.
-    projects: tuple[str, ...] = ()  #: Names; empty: all projects, and problems of the bot itself.
-    priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The lowest one to send.
-    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Only urgent ones then.
+    projects: tuple[str, ...] = ()  #: If empty, all, and problems of the bot itself.
+    priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The lowest that is sent.
+    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Sends only urgent ones.
     digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Time of the daily summary.
     time_zone: str = "UTC"  #: The zone of `quiet` and `digest`, each of which may be empty: none.
 
@@ -107,15 +107,15 @@ class SigningSettings(SettingsTable, frozen=True, kw_only=True):
 class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
     """What an isolated run may use: `[sandbox]`."""
 
-    memory_mb: AtMost = 8192  #: Megabytes for all processes of a run together; 0: no limit.
-    processes: AtMost = 2048  #: The most processes at the same time; 0: no limit.
-    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: The number of processors; 0: no limit.
+    memory_mb: AtMost = 8192  #: Megabytes for all processes of a run together; if 0, no limit.
+    processes: AtMost = 2048  #: The most processes at the same time; if 0, no limit.
+    cpus: Annotated[float, Meta(ge=0)] = 0.0  #: The number of processors; if 0, no limit.
     #: Megabytes on disk for the checkout, home and outputs of a session, isolated or not; 0 means
     #: no limit.
     disk_mb: AtMost = 20480
     readable: tuple[str, ...] = ()  #: Absolute paths of further readable folders and files.
-    image: str = ""  #: The image of containers; empty: the programs of this machine.
-    oci_runtime: str = ""  #: The engine's name of the OCI runtime; empty: the engine's default.
+    image: str = ""  #: The image of containers; if empty, the programs of this machine.
+    oci_runtime: str = ""  #: The engine's name of the OCI runtime; if empty, the engine's default.
 
 
 class SignInSettings(SettingsTable, frozen=True, kw_only=True):
@@ -125,9 +125,9 @@ class SignInSettings(SettingsTable, frozen=True, kw_only=True):
     #: App, or "both".
     method: Literal["token", "github", "both"] = "token"
     client_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]*$")] = ""  #: Of the App.
-    permission_seconds: Seconds = 300.0  #: How old a permission may be that lets people see.
-    idle_hours: Annotated[float, Meta(gt=0, le=8760)] = 24.0  #: Signed out after so long unused.
-    most_hours: Annotated[float, Meta(gt=0, le=8760)] = 168.0  #: Signed out after so long anyway.
+    permission_seconds: Seconds = 300.0  #: The greatest age of a permission to see pages.
+    idle_hours: Annotated[float, Meta(gt=0, le=8760)] = 24.0  #: Sign-out after so long idle.
+    most_hours: Annotated[float, Meta(gt=0, le=8760)] = 168.0  #: Sign-out in any case.
     token_days: Days = 365.0  #: The longest life of a personal token.
 
     @property

@@ -38,11 +38,11 @@ class Decision(Struct, frozen=True, kw_only=True):
     signals: Signals
     blockers: tuple[Blocker, ...] = ()
     actions: tuple[Action, ...] = ()
-    recheck_at: datetime | None = None  #: When time alone may change the decision; None: never.
-    ended: Ended | None = None  #: The outcome to remember; None: the session has not ended.
+    recheck_at: datetime | None = None  #: When time alone may change the decision; if None, never.
+    ended: Ended | None = None  #: The outcome to remember; if None, the session has not ended.
     holds_slot: bool = True  #: Whether the session needs the slot that it may have.
     wants_slot: bool = False  #: Whether the session has something to run, and no slot.
-    cause: Key | None = None  #: Of what people are needed for or notified of; None: nothing.
+    cause: Key | None = None  #: The key of what people are needed for or notified of, if anything.
 
 
 def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:

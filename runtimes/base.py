@@ -47,8 +47,8 @@ class Seen(Struct, frozen=True, kw_only=True):
 
     runtime: Probe  #: Of its terminal.
     program: Probe
-    exit: Exit | None = None  #: How the program ended; None: nothing proves an end.
-    output_at: datetime | None = None  #: When the program last printed; None: unknown.
+    exit: Exit | None = None  #: How the program ended; if None, nothing proves an end.
+    output_at: datetime | None = None  #: When the program last printed; if None, unknown.
 
 
 #: The keys that people type: a character, or a name of tmux(1) with `C-` (Control), `M-` (Alt) or

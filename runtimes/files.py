@@ -25,7 +25,7 @@ from typing import BinaryIO
 #: Errors that a file does not cause: the machine lacks descriptors or memory, or its disk fails.
 _UNRELATED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 _FILE_BYTES = 4 * 1024 * 1024
-_LISTED = 10_000  #: No more entries of a folder are listed.
+_LISTED = 10_000  #: The most entries of a folder that are listed.
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = _READ | os.O_DIRECTORY

@@ -48,7 +48,7 @@ class RunQuery(Struct, frozen=True, kw_only=True):
     """A request to probe one run and read its files."""
 
     run: RunRef
-    alive: bool = True  #: False: the caller knows that the run's program has ended.
+    alive: bool = True  #: If False, the caller knows that the run's program has ended.
     #: Whether the caller has stored the last reading, which only new output can change. The run's
     #: files need not be read until there is new output.
     unchanged: bool = False
@@ -60,7 +60,7 @@ class RunReading(Struct, frozen=True, kw_only=True):
 
     #: Does not show the end of a program that vanished without a record of its exit.
     agent: Agent
-    head: str | None = None  #: The commit of the session's branch; None: unreadable.
+    head: str | None = None  #: The commit of the session's branch; if None, unreadable.
     received: frozenset[str] = frozenset()  #: Those of `RunQuery.awaiting` that arrived.
 
 
@@ -71,7 +71,7 @@ class Look(Struct, frozen=True, kw_only=True):
     #: The readings of the runs whose files were read. Runs that cannot be read and runs without a
     #: change (`RunQuery.unchanged`) are omitted.
     readings: Mapping[str, RunReading] = {}
-    failure: str = ""  #: Why probing failed, so `probes` is empty; empty: it succeeded.
+    failure: str = ""  #: Why probing failed and `probes` is empty; empty if it succeeded.
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -84,10 +84,10 @@ class Resources(Struct, frozen=True, kw_only=True):
 class StartSpec(Struct, frozen=True, kw_only=True):
     """How to start a run."""
 
-    prompt: str  #: The first message to the agent; empty: it waits for a person's.
+    prompt: str  #: The first message to the agent; if empty, it waits for a person's message.
     isolation: IsolationSpec
     env: Mapping[str, str] = {}  #: The session's own variables, such as those of its ports.
-    resume: str = ""  #: The agent's own ID of the conversation to resume; empty: none.
+    resume: str = ""  #: The agent's own ID of the conversation to resume; if empty, none.
     limits: RunLimits = NO_LIMITS
     bootstrap: tuple[str, ...] = ()  #: Shell commands, run in the workspace before the program.
 
@@ -104,7 +104,7 @@ class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     #: The operator's files in the checkout, which git ignores; see `env_files`.
     excluded: tuple[str, ...] = ()
     kind: str = WORKTREE  #: Or `CLONE`.
-    depth: int = 0  #: The most commits of each branch in a new clone; 0: all.
+    depth: int = 0  #: The most commits of each branch in a new clone; if 0, all.
     #: The most megabytes of Git LFS files in the checkout. If 0, the checkout has only their
     #: pointers.
     lfs_max_mb: int = 0
@@ -150,7 +150,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     began: datetime
     state: StepState = StepState.RUNNING
     ended: datetime | None = None
-    code: int | None = None  #: The exit code; None: it did not exit by itself.
+    code: int | None = None  #: The exit code; if None, it did not exit by itself.
 
     @property
     def name(self) -> str:
@@ -166,7 +166,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 class OpenDialog(Struct, frozen=True, kw_only=True):
     """A dialog that a program shows."""
 
-    id: str  #: The same while the same question is open; empty: the dialog is not recognised.
+    id: str  #: The same while the same question is open; if empty, the dialog is not recognised.
     state: str  #: Changes with each step of an answer that takes several steps.
     accepts: bool = False  #: Whether it takes the answer given to `LocalRuns.dialog`.
 
@@ -189,8 +189,8 @@ class HandoverTexts(Struct, frozen=True, kw_only=True):
     writable: bool  #: Whether its program can write these files, outside its workspace.
     summary_path: str  #: The path by which the agent knows the file.
     progress_path: str
-    summary: str = ""  #: For the pull request: title, then text; empty: not written.
-    progress: str = ""  #: For the agent that resumes the work; empty: not written.
+    summary: str = ""  #: For the pull request: title, then text; if empty, not written.
+    progress: str = ""  #: For the agent that resumes the work; if empty, not written.
 
 
 class FolderKind(StrEnum):

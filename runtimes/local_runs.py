@@ -59,7 +59,7 @@ class _Watched(Struct, kw_only=True):
     reader: Reader
     head: Tip
     asked_at: datetime
-    seen: Seen | None = None  #: What its files were last read with; None: read them at once.
+    seen: Seen | None = None  #: The probe at the last reading; if None, read at once.
     read_at: datetime
     again_at: datetime
 
@@ -84,7 +84,7 @@ class LocalRuns:
         self._unreadable: set[str] = set()
         #: Isolations that may have left something, and whether runs of them are known.
         self._kinds = dict.fromkeys(ISOLATIONS, False)
-        self._orphans_kept: dict[str, str] = {}  #: By isolation: why, since the last removal.
+        self._orphans_kept: dict[str, str] = {}  #: Why the last removal failed, by isolation.
         self._lock = threading.Lock()
 
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:

@@ -47,7 +47,7 @@ class ActionDispatcher:
     merger: Merger
     clock: Clock
     public_url: str  #: The address of the bot's pages, with a slash at its end.
-    app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
+    app_slug: str = ""  #: The App's slug, which people may mention, too; if empty, no App.
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action and return its result. A failure is a result as well.

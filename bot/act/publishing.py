@@ -53,7 +53,7 @@ class Publishing:
     locations: Locations
     redact: Redaction
     add_paths: Callable[[str, Sequence[str]], None]  #: Records the files that a session changes.
-    signer: signing.CommitSigner | None = None  #: None: no project's commits are signed.
+    signer: signing.CommitSigner | None = None  #: If None, no project's commits are signed.
 
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck

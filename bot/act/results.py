@@ -31,7 +31,7 @@ class RetryLater(Struct, frozen=True):
     """The action could not be carried out now, and another attempt may succeed."""
 
     why: str
-    at: datetime | None = None  #: When it may succeed; None: after the usual backoff.
+    at: datetime | None = None  #: When it may succeed; if None, after the usual backoff.
     #: Whether the action gets more attempts than usual, because GitHub did not answer its request.
     #: The attempt is not counted if GitHub answers no other request either.
     outage: bool = False
@@ -41,7 +41,7 @@ class Rejected(Struct, frozen=True):
     """The action cannot be carried out, and no other attempt changes that."""
 
     why: str
-    reason: Reason | None = None  #: None: the usual reason for its kind of action.
+    reason: Reason | None = None  #: If None, the usual reason for its kind of action.
 
 
 class Withdrawn(Struct, frozen=True):

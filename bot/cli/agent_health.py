@@ -75,8 +75,8 @@ class AgentCase(Struct, frozen=True, kw_only=True):
     """An agent type, with the agent and the project that determine which model key it gets."""
 
     type: str
-    agent: str = ""  #: Empty: any agent without a key of its own.
-    project: str = ""  #: Empty: any project without a key of its own.
+    agent: str = ""  #: If empty, any agent without a key of its own.
+    project: str = ""  #: If empty, any project without a key of its own.
 
 
 class SmokeTestResult(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class SmokeTestResult(Struct, frozen=True, kw_only=True):
     succeeded: bool
     says: str
     seconds: float  #: How long the round trip took.
-    remedy: str = ""  #: Empty: no remedy is known.
+    remedy: str = ""  #: If empty, no remedy is known.
 
 
 class AgentHealth(Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class AgentHealth(Struct, frozen=True, kw_only=True):
 
     case: AgentCase
     program: str
-    version: str  #: Empty: not installed, or unknown.
+    version: str  #: If empty, not installed, or unknown.
     signs_in: str  #: Whose key it uses, or how else it signs in.
     problems: tuple[str, ...]  #: Why it cannot start, each with its remedy.
     warnings: tuple[str, ...]

@@ -41,7 +41,7 @@ class CheckResult(Struct, frozen=True):
 
     severity: Severity
     says: str
-    remedy: str = ""  #: Empty: none is needed or known.
+    remedy: str = ""  #: If empty, none is needed or known.
     outage: bool = False  #: Whether GitHub cannot be reached, so that its other checks are skipped.
 
 

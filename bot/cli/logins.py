@@ -18,7 +18,7 @@ class StoredLogin(Struct, frozen=True, kw_only=True):
     """The token for a server."""
 
     token: str
-    login: str = ""  #: Whose it was when it was stored; empty: the page's token.
+    login: str = ""  #: Its owner when it was stored; empty for the page's token.
 
     def __repr__(self) -> str:
         """Leave out the token, which must not get into logs or errors."""

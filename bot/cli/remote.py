@@ -64,7 +64,7 @@ class _Refusal(Struct):
 class RemoteAccount(Struct):
     """For whom a token acts, and what it allows."""
 
-    login: str  #: Empty: the page's token.
+    login: str  #: If empty, the page's token.
     most: str
     expires: datetime | None
     permissions: dict[str, str]  #: By project.

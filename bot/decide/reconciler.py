@@ -48,7 +48,7 @@ class _Confirmed(Struct, frozen=True):
     version: int  #: The session's version at that decision.
     project: str
     policy: Policy
-    until: datetime | None  #: When the same facts may lead to another decision; None: never.
+    until: datetime | None  #: When the same facts may lead to another decision; if None, never.
     actions: tuple[Action, ...]
 
 

@@ -25,7 +25,7 @@ class ReplayedDecision(Struct, frozen=True, kw_only=True):
     """A recorded decision and how its replay differs from it."""
 
     row: HistoryRow
-    differences: tuple[Difference, ...]  #: Empty: the replay is equal.
+    differences: tuple[Difference, ...]  #: If empty, the replay is equal.
 
 
 def replay(decisions: Iterable[ReplayableDecision]) -> Iterator[ReplayedDecision]:

@@ -25,7 +25,7 @@ class RulesetBypass(Struct, frozen=True):
     https://docs.github.com/rest/repos/rules#get-a-repository-ruleset
     """
 
-    #: `always`, `pull_requests_only`, `exempt` or `never`; empty: not visible.
+    #: `always`, `pull_requests_only`, `exempt` or `never`; if empty, not visible.
     current_user_can_bypass: str = ""
 
 

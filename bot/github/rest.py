@@ -34,7 +34,7 @@ class RepositoryIdentity(Struct, frozen=True, kw_only=True):
     id: int
     name: str = field(name="full_name")  #: `owner/name`.
     archived: bool = False
-    default_branch: str = ""  #: Empty: not read yet.
+    default_branch: str = ""  #: If empty, not read yet.
     permissions: _Permissions | None = None  #: Of the authenticated account.
 
 

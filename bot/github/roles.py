@@ -16,7 +16,7 @@ class RepositoryRole(Struct, frozen=True):
     """A person's role in a repository."""
 
     role: Role
-    user: int = 0  #: GitHub's ID of the account, which another account never gets; 0: unknown.
+    user: int = 0  #: GitHub's ID of the account, which another account never gets; if 0, unknown.
 
 
 class RoleReader:

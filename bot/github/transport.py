@@ -64,7 +64,7 @@ class GitHubRequest(Struct, frozen=True):
     body: object = None
     stream: bool = False
     name: str = ""  #: Shown in messages in place of method and URL.
-    etag: str = ""  #: The cached response's ETag; empty: none is cached.
+    etag: str = ""  #: The cached response's ETag; if empty, none is cached.
 
     def __str__(self) -> str:
         return self.name or f"{self.method} {self.url}"

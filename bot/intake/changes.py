@@ -12,7 +12,7 @@ Login = Annotated[str, Meta(pattern=r"^[^:]*$")]
 class RepositoryPayload(Struct, frozen=True):
     """A repository, which keeps its id when it is renamed."""
 
-    id: Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: 0: unknown.
+    id: Annotated[int, Meta(ge=0, le=2**63 - 1)]  #: If 0, unknown.
     full_name: str  #: `owner/name`.
 
     def changed(

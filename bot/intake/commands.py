@@ -219,7 +219,7 @@ class ParsedCommand(Struct, frozen=True, kw_only=True):
 
     name: str  #: A name in COMMANDS.
     text: str = ""  #: The argument; for `help`, the reply.
-    session: str = ""  #: The id of the session that it names; empty: it names none.
+    session: str = ""  #: The id of the session that it names; if empty, it names none.
 
 
 def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:

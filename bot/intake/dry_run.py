@@ -34,15 +34,15 @@ class Effect(Struct, frozen=True):
     """A refresh or command that a webhook would cause."""
 
     what: str  #: The effect, in words.
-    session: str  #: Its id; empty: no known session is concerned.
+    session: str  #: Its id; if empty, no known session is concerned.
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
     """The effects that a stored webhook would have now, or the reason why it has none."""
 
     effects: tuple[Effect, ...] = ()
-    ignored: str = ""  #: Why there are no effects; empty: there are some.
-    error: str = ""  #: Why the webhook cannot be decoded; empty: it can.
+    ignored: str = ""  #: Why there are no effects; if empty, there are some.
+    error: str = ""  #: Why the webhook cannot be decoded; if empty, it can.
 
 
 def read_webhook(text: bytes, event: str) -> WebhookFile:

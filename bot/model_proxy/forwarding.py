@@ -80,7 +80,7 @@ class ForwardedRequest:
         self._memory, self._held = memory, 0
         self.size = 0  #: Bytes of the body read so far.
         found = _MODEL.fullmatch(self.path)
-        self.model = found[1] if found else ""  #: The model; empty: unknown or not read yet.
+        self.model = found[1] if found else ""  #: The model; if empty, unknown or not read yet.
         given = dict(self._headers)
         queried = dict(self._query).get("key", "")
         self._where = next((name for name in _CREDENTIALS if name in given), _GOOGLE)

@@ -52,7 +52,7 @@ class UpstreamError(Struct, frozen=True):
     """The last failure to get a response from a model's API."""
 
     place: str  #: The host of the model's API.
-    status: int  #: The HTTP status; 0: the host was not reached.
+    status: int  #: The HTTP status; if 0, the host was not reached.
     times: int = 1  #: The number of such failures in a row.
 
 

@@ -25,8 +25,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     """Something that people are notified of once."""
 
     id: str
-    session: str = ""  #: Its id; empty: the cause concerns the whole bot.
-    incident: str = ""  #: The incident's key; empty: none.
+    session: str = ""  #: Its id; if empty, the cause concerns the whole bot.
+    incident: str = ""  #: The incident's key; if empty, none.
     project: str = ""
     priority: str
     message: Callable[[], Notification]

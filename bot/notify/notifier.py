@@ -64,7 +64,7 @@ class Notifier:
     name: str
     settings: NotifierSettings
     sender: Sender
-    sending: int = field(default=0, init=False)  #: The number of the message being sent; 0: none.
+    sending: int = field(default=0, init=False)  #: The number of the message being sent, or 0.
     work: Future[None] | None = field(default=None, init=False)
     failures: int = field(default=0, init=False)  #: Since the last success.
     failing_since: datetime | None = field(default=None, init=False)
@@ -95,7 +95,7 @@ class Notifications:
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     executor: Executor  #: It has a thread for each notifier.
     on_sent: Callable[[], None] = lambda: None
-    #: By number of a message, since when its cause is gone.
+    #: Since when a message's cause is gone, by number of the message.
     _gone: dict[int, datetime] = field(default_factory=dict, init=False)
     _began: bool = field(default=False, init=False)
 

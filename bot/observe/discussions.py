@@ -23,7 +23,7 @@ class Discussions:
     """Decides which remarks may be sent to agents, by the permissions of authors and editors."""
 
     people: WriteAccess
-    app_slug: str = ""  #: The App's slug, which people may mention, too; empty: no App.
+    app_slug: str = ""  #: The App's slug, which people may mention, too; if empty, no App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
         """Return the remark with `allowed` and `to_bot` set.

@@ -24,9 +24,9 @@ class DiskObserver:
 
     store: Store
     locations: Locations
-    most_mb: int  #: The limit of a session, in units of 1024 * 1024 bytes; 0: none.
+    most_mb: int  #: The limit of a session, in units of 1024 * 1024 bytes; if 0, none.
     clock: Clock
-    wait: Callable[[float], bool]  #: Waits for some seconds; True: the bot stops.
+    wait: Callable[[float], bool]  #: Waits for some seconds; returns True if the bot stops.
     #: The last run of sessions that were measured after its program had ended.
     _ended: dict[str, int] = field(default_factory=dict, init=False)
 

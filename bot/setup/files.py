@@ -60,9 +60,9 @@ class SetupRequest(Struct, frozen=True, kw_only=True):
     repository: str  #: `owner/name`.
     agent: str
     api_url: str
-    public_url: str  #: With a trailing slash; empty: the bot polls GitHub.
-    key: str = ""  #: The environment variable with the model key; empty: none is configured.
-    isolation: str = ""  #: Empty: the strongest that works.
+    public_url: str  #: With a trailing slash; if empty, the bot polls GitHub.
+    key: str = ""  #: The environment variable with the model key; if empty, none is configured.
+    isolation: str = ""  #: If empty, the strongest that works.
 
     @property
     def owner(self) -> str:

@@ -30,7 +30,7 @@ class AgentDetail(Struct, frozen=True, kw_only=True):
     """An agent with its history."""
 
     record: AgentRecord
-    types: tuple[str, ...]  #: The agent types that it may run; empty: no longer configured.
+    types: tuple[str, ...]  #: The agent types that it may run; if empty, no longer configured.
     weeks: tuple[AgentWeek, ...]  #: The earliest first, one for each of the last `WEEKS`.
     plot: Plot  #: A bar for each of the weeks.
 

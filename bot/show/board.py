@@ -67,7 +67,7 @@ class BoardFilter(Struct, frozen=True, kw_only=True):
     person: str = ""  #: The login of the requester.
     search: str = ""  #: As in a `SessionQuery`.
     sort: SessionSort = DEFAULT_SORT
-    after: str = ""  #: The cursor of the page before, with a `group`; empty: the first page.
+    after: str = ""  #: The cursor of the page before, with a `group`; if empty, the first page.
 
     @property
     def chosen(self) -> bool:
@@ -94,7 +94,7 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
     title: str
     count: int  #: The number of its sessions that the filter selects, shown or not.
     cards: tuple[Card, ...]
-    cursor: str  #: For the next page; empty: these are the last ones.
+    cursor: str  #: For the next page; if empty, these are the last ones.
 
 
 class Board(Struct, frozen=True, kw_only=True):

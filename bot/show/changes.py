@@ -23,8 +23,8 @@ class DiffLine(Struct, frozen=True, kw_only=True):
     """One line of a file's patch."""
 
     kind: str  #: `added`, `removed`, `same`, `hunk` or `note`.
-    old: int | None = None  #: The line's number before the change; None: it had none.
-    new: int | None = None  #: The line's number after the change; None: it has none.
+    old: int | None = None  #: The line's number before the change; if None, it had none.
+    new: int | None = None  #: The line's number after the change; if None, it has none.
     tokens: tuple[Token, ...] = ()
 
 
@@ -32,7 +32,7 @@ class FileDiff(Struct, frozen=True, kw_only=True):
     """The changes of one file."""
 
     path: str
-    before: str = ""  #: Its old path; empty: it was not renamed.
+    before: str = ""  #: Its old path; if empty, it was not renamed.
     state: str = "changed"  #: `added`, `deleted`, `renamed`, `changed` or `binary`.
     added: int = 0  #: The number of added lines, shown or not.
     removed: int = 0  #: The number of removed lines, shown or not.
@@ -46,7 +46,7 @@ class BranchDiff(Struct, frozen=True, kw_only=True):
     base: str  #: The commit that the branch is compared with.
     head: str  #: The branch's last commit.
     files: tuple[FileDiff, ...]
-    complete: bool  #: False: the patch is too large, and its end is left out.
+    complete: bool  #: If False, the patch is too large, and its end is left out.
 
     @property
     def added(self) -> int:

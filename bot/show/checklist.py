@@ -24,7 +24,7 @@ class ChecklistItem(Struct, frozen=True, kw_only=True):
     title: str
     met: bool  #: Whether the merge has what it needs here.
     text: str  #: A phrase: what is missing, or that nothing is.
-    resolver: str = ""  #: A phrase: who or what provides it; empty: nothing is missing.
+    resolver: str = ""  #: A phrase: who or what provides it; if empty, nothing is missing.
     person: bool = False  #: Whether the resolver is a person.
 
 

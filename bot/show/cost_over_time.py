@@ -28,7 +28,7 @@ _LENGTHS: Final = (STEP_SECONDS, _HOUR // 2, _HOUR, 3 * _HOUR, 12 * _HOUR, _DAY)
 class ModelCost(Struct, frozen=True, kw_only=True):
     """What all runs of a session used of a model."""
 
-    name: str  #: Empty: the agent does not name its models.
+    name: str  #: If empty, the agent does not name its models.
     tone: str  #: The CSS class of its colour.
     cost_usd: float
     tokens: int

@@ -43,7 +43,7 @@ class SessionCost(Struct, frozen=True, kw_only=True):
     """A session with what it used in the range of days."""
 
     total: UsageTotal  #: Its `name` is the session's ID.
-    title: str  #: Empty: the session was deleted after its retention.
+    title: str  #: If empty, the session was deleted after its retention.
     status: str  #: Empty as for `title`.
 
 

@@ -154,7 +154,7 @@ class Token(Struct, frozen=True):
     """A part of a line of code."""
 
     text: str
-    kind: str = ""  #: `comment`, `string`, `number` or `keyword`; empty: none of these.
+    kind: str = ""  #: `comment`, `string`, `number` or `keyword`; if empty, none of these.
 
 
 def comment_mark(path: str) -> str | None:

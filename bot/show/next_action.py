@@ -20,12 +20,12 @@ class NextAction(Struct, frozen=True, kw_only=True):
     """A sentence, and a button or a link that does what the sentence says."""
 
     text: str
-    label: str = ""  #: Of the button or link; empty: there is neither.
-    command: str = ""  #: The command that the button submits; empty: there is no button.
+    label: str = ""  #: The text of the button or link; if empty, there is neither.
+    command: str = ""  #: The command that the button submits; if empty, there is no button.
     argument: str = ""  #: The command's text.
-    head: str = ""  #: The reviewed commit, for `merge`; empty: the command needs none.
-    confirm: str = ""  #: The sentence to confirm first; empty: nothing is to be confirmed.
-    url: str = ""  #: Of the link; empty: there is no link.
+    head: str = ""  #: The reviewed commit, for `merge`; if empty, the command needs none.
+    confirm: str = ""  #: The sentence to confirm first; if empty, nothing is to be confirmed.
+    url: str = ""  #: The address of the link; if empty, there is no link.
 
 
 #: The command that resolves a reason, with its argument. For other reasons, the button has the

@@ -34,7 +34,7 @@ class FactGroup(Struct, frozen=True, kw_only=True):
 
     title: str
     text: str  #: The facts as indented JSON.
-    complete: bool  #: False: the end of the text is left out.
+    complete: bool  #: If False, the end of the text is left out.
 
 
 class ExplainedDecision(Struct, frozen=True, kw_only=True):

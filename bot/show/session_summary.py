@@ -107,7 +107,7 @@ class BudgetUsage(Struct, frozen=True, kw_only=True):
 class RefusedConnection(Struct, frozen=True, kw_only=True):
     """A host to which the proxy refused to connect a session."""
 
-    host: str  #: Empty: one entry for all hosts after the first 50 of a session.
+    host: str  #: If empty, one entry for all hosts after the first 50 of a session.
     port: int
     times: int  #: The number of refused connections.
     first: datetime

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 #: The most bytes of a patch that are shown.
 _PATCH_BYTES = 400_000
-_STEP_LINES = 1_000  #: So many lines that a step printed are shown, the last ones.
+_STEP_LINES = 1_000  #: How many of the last lines that a step printed are shown.
 
 
 class StepLog(Struct, frozen=True, kw_only=True):
@@ -44,9 +44,9 @@ class Terminal(Struct, frozen=True, kw_only=True):
     The first argument is a session's ID.
     """
 
-    attach: Callable[[str], str]  #: The command line that opens its terminal; empty: there is none.
-    log: Callable[[str], str]  #: The last lines of its output; empty: no run.
-    resources: Callable[[str], Resources | None]  #: What its last run uses; None: unknown.
+    attach: Callable[[str], str]  #: The command line that opens its terminal, if any.
+    log: Callable[[str], str]  #: The last lines of its output; if empty, no run.
+    resources: Callable[[str], Resources | None]  #: What its last run uses; if None, unknown.
     #: Returns lines that a run printed. Takes the run (0 for the last), the byte offset to begin at
     #: (None for the last lines) and the limit of lines. Raises `NoLog`.
     log_page: Callable[[str, int, int | None, int], LogPage]

@@ -250,7 +250,7 @@ class DatabaseFile:
         self.on_change: list[Callable[[str], None]] = []
         #: Called once, in the thread whose read or write finds the file damaged.
         self.on_damage: list[Callable[[], None]] = []
-        self.damage = ""  #: The damage that a read or a write found, with the remedy; empty: none.
+        self.damage = ""  #: The damage that a read or a write found, with the remedy.
         if writer is not None:
             writer.on_damage = self._met
         self._idle: deque[sqlite3.Connection] = deque()

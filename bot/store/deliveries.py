@@ -76,8 +76,8 @@ class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: As in `RefreshRequest`. For a command `number:12`, or `session:widgets-12b` if it names a
     #: session.
     subject: str
-    command: str = ""  #: The kind of the command; empty: the subject is read again.
-    actor: str = ""  #: The login of the person who gave the command; empty: no command.
+    command: str = ""  #: The kind of the command; if empty, the subject is read again.
+    actor: str = ""  #: The login of the person who gave the command; if empty, no command.
 
 
 class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
@@ -85,8 +85,8 @@ class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
 
     state: str  #: `new`, `done` or `failed`.
     done_at: datetime | None
-    repository: str  #: The one that it names; empty: none, several, or not processed yet.
-    ignored: str  #: A value of `Ignored`; empty: it had effects, or none were recorded yet.
+    repository: str  #: The repository that it names; empty if none, several, or not processed yet.
+    ignored: str  #: A value of `Ignored`; if empty, it had effects, or none were recorded yet.
     effects: tuple[DeliveryEffect, ...]
 
 
@@ -98,7 +98,7 @@ class DeliveryQuery(Struct, frozen=True, kw_only=True):
     repository: str = ""
     #: The repositories to choose from. None for all repositories and deliveries that name none.
     repositories: tuple[str, ...] | None = None
-    cursor: str = ""  #: Of the page before, as `CURSOR` has it.
+    cursor: str = ""  #: The previous page's cursor, in the format of `CURSOR`.
     limit: int = 50
 
 

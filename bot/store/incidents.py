@@ -38,7 +38,7 @@ class Incident(Struct, frozen=True, kw_only=True):
     key: str  #: Its cause, e.g. `many-lost`. No two open incidents have the same key.
     since: datetime
     text: str  #: For people: what is wrong, where, and the remedy.
-    cleared_at: datetime | None = None  #: When it was closed; None: it is open.
+    cleared_at: datetime | None = None  #: When it was closed; if None, it is open.
 
 
 _freeze = RowDecoder(Freeze, "freezes", "scope")

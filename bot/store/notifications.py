@@ -55,7 +55,7 @@ class NotificationEvent(StrEnum):
     """What a message reports about its cause."""
 
     RAISED = "raised"  #: The cause exists and lasts.
-    RESOLVED = "resolved"  #: The cause has ended, after a message that it was raised.
+    RESOLVED = "resolved"  #: The cause has ended, after a message had reported it.
     ONCE = "once"  #: The cause happened and does not last.
 
 
@@ -65,14 +65,14 @@ class WaitingSession(Struct, frozen=True, kw_only=True):
     session: str
     project: str
     repository: str
-    number: int  #: The number of its issue; 0: it has none.
+    number: int  #: The number of its issue; if 0, it has none.
     title: str
     status: str
     reason: str
     because: str
     since: datetime  #: Since when it has its status.
     cause: str  #: As in `SessionDecision`.
-    question: str  #: What the agent asks; empty: nothing.
+    question: str  #: What the agent asks; if empty, nothing.
 
 
 class EndedSession(Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class NewNotification(Struct, frozen=True, kw_only=True):
     """A message to store for a notifier."""
 
     notifier: str
-    session: str = ""  #: Empty: the message concerns the whole bot.
+    session: str = ""  #: If empty, the message concerns the whole bot.
     cause: str
     event: NotificationEvent
     priority: str

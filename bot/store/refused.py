@@ -27,17 +27,17 @@ class Destination(Struct, frozen=True, kw_only=True):
     """A host and port to which the proxy refused to connect a session."""
 
     session: str
-    host: str  #: Text that an agent chose. Empty: all hosts after the first 50.
+    host: str  #: Text that an agent chose. If empty, all hosts after the first 50.
     port: int
-    public: bool = True  #: False: the host is allowed, but has no public address.
+    public: bool = True  #: If False, the host is allowed, but has no public address.
 
 
 class RefusedHost(Struct, frozen=True, kw_only=True):
     """A host and port that was refused to a session, with the number of refusals."""
 
-    host: str  #: Text that an agent chose. Empty: all hosts after the first 50.
+    host: str  #: Text that an agent chose. If empty, all hosts after the first 50.
     port: int
-    public: bool  #: False: the host is allowed, but has no public address.
+    public: bool  #: If False, the host is allowed, but has no public address.
     times: int
     first: datetime  #: The first refusal.
     last: datetime

@@ -69,7 +69,7 @@ class SessionQuery(Struct, frozen=True, kw_only=True):
     #: `current` are those that have not ended or wait for a person, `waiting` wait for a person.
     scope: SessionScope = "all"
     sort: SessionSort = "-created"  #: With `-`: descending. `since`: when the status changed.
-    cursor: str = ""  #: The previous page's, in the format of `CURSOR`; empty: the first page.
+    cursor: str = ""  #: The previous page's cursor (see `CURSOR`); empty for the first page.
     limit: int = 50
 
 
@@ -77,7 +77,7 @@ class SessionPage(Struct, frozen=True):
     """A page of sessions."""
 
     sessions: list[Session]
-    cursor: str  #: Selects the next page in `SessionQuery`; empty: this is the last page.
+    cursor: str  #: Selects the next page in `SessionQuery`; if empty, this is the last page.
 
 
 class SessionPlace(Struct, frozen=True, kw_only=True):

@@ -44,7 +44,7 @@ class SignedIn(Struct, frozen=True, kw_only=True):
     """A cookie of a signed-in browser. The browser gets a new one from time to time."""
 
     first: str  #: The hash of its first cookie, by which they belong together.
-    login: str  #: Empty: it signed in with the page's token.
+    login: str  #: If empty, it signed in with the page's token.
     user: int  #: GitHub's ID of the account; 0 with the page's token.
     created: datetime
     seen: datetime  #: When it last sent a request, to the minute.

@@ -300,7 +300,7 @@ def _medians(rows: Iterable[Row]) -> dict[str, float]:
 class _Share(Struct):
     """One agent's part in one session."""
 
-    outcome: str | None = HANDED_OVER  #: None: it has the session, which has not ended.
+    outcome: str | None = HANDED_OVER  #: If None, it has the session, which has not ended.
     ended: datetime | None = None  #: When the session ended.
     seconds: float = 0.0  #: From the creation of the session to its end.
     first_pass: bool = True  #: Whether no agent of the session got a message.

@@ -157,7 +157,7 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     day: str  #: In UTC, as in `2030-01-31`.
     repository: str
     agent: str
-    person: str  #: Who requested the session; empty: nobody.
+    person: str  #: Who requested the session; if empty, nobody.
     session: str
     cost_usd: float
     active_seconds: float
@@ -172,11 +172,11 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 class UsageStep(Struct, frozen=True, kw_only=True):
     """What a session used of a model in `STEP_SECONDS`."""
 
-    model: str  #: Empty: the agent does not name its models.
+    model: str  #: If empty, the agent does not name its models.
     at: int  #: The beginning, in seconds since 1970.
     cost_usd: float
     tokens: int  #: All but those read from a cache.
-    unpriced: int  #: Those of them without a known price.
+    unpriced: int  #: The tokens without a known price.
 
 
 _EVERYTHING = UsageFilter()

@@ -51,7 +51,7 @@ class DeliveryOutcome(StrEnum):
 
     NEW = "new"
     DUPLICATE = "duplicate"
-    RETRIED = "retried"  #: It had failed, and is processed once more.
+    RETRIED = "retried"  #: The delivery had failed, and is processed once more.
 
 
 #: The subject of a refresh of the bot's access to a repository.
@@ -82,10 +82,10 @@ class NewCommand(Command, frozen=True, kw_only=True):
     """A person's command before it is authorized and assigned to a session."""
 
     repository: str
-    number: int  #: The issue or pull request that it concerns; 0: neither.
+    number: int  #: The issue or pull request that it concerns; if 0, neither.
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
     spawn: Spawn | None = None  #: With `start`: that it opens a session of its own.
-    addressee: str = ""  #: The id of the session that it names; empty: it names none.
+    addressee: str = ""  #: The id of the session that it names; if empty, it names none.
 
 
 class ProcessedDelivery(Struct, frozen=True):
@@ -94,8 +94,8 @@ class ProcessedDelivery(Struct, frozen=True):
     id: str
     refreshes: tuple[RefreshRequest, ...] = ()
     commands: tuple[NewCommand, ...] = ()
-    repository: str = ""  #: The one that the delivery names; empty: none, or several.
-    ignored: str = ""  #: Why it has no effects, a value of `Ignored`; empty: it has some.
+    repository: str = ""  #: The repository that the delivery names; empty if none or several.
+    ignored: str = ""  #: Why it has no effects, a value of `Ignored`; if empty, it has some.
 
 
 class StoredSize(Struct, frozen=True, kw_only=True):
@@ -140,16 +140,16 @@ class CreatedSession(Struct, frozen=True, kw_only=True):
     requester: str = ""
     agent_type: str = ""
     agent_name: str = ""  #: The name of the assigned agent.
-    budget_usd: float = 0.0  #: 0: the project's.
+    budget_usd: float = 0.0  #: If 0, the project's.
     priority: int = 0  #: How many steps ahead it is in the queue for slots.
 
 
 class NewSession(CreatedSession, frozen=True, kw_only=True):
     """A session to create."""
 
-    base: str = ""  #: The commit that its branch exists at already; empty: it is a new branch.
+    base: str = ""  #: The commit that its branch exists at already; if empty, it is a new branch.
     native_id: str = ""  #: The conversation that its first run continues; empty for a new one.
-    permission_mode: str = ""  #: Empty: that of its agent type.
+    permission_mode: str = ""  #: If empty, that of its agent type.
     metadata: Mapping[str, str] = {}
 
 
@@ -210,7 +210,7 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
     unpriced: int = 0  #: Tokens without a known price; `cost_usd` excludes them.
     tokens: int = 0
     active_seconds: float = 0.0
-    seconds_to_merge: float | None = None  #: Median from creation to merge; None: no merge.
+    seconds_to_merge: float | None = None  #: Median from creation to merge; if None, no merge.
 
     @property
     def first_pass_rate(self) -> float | None:
@@ -281,7 +281,7 @@ class SessionDecision(Struct, frozen=True, kw_only=True):
     ended: Ended | None = None
     frees_slot: bool = False  #: Whether the session gives its slot back.
     wants_slot: bool = False  #: Whether the session has something to run and no slot.
-    cause: str = ""  #: The key of the reason to notify people of the session; empty: none.
+    cause: str = ""  #: The key of the reason to notify people of the session; if empty, none.
     record: DecisionRecord | None = None  #: Written if the history gets a row for the decision.
 
 
@@ -314,7 +314,7 @@ class AwaitedReceipt(Struct, frozen=True, kw_only=True):
     session: str
     key: Key
     run: int
-    sent: bool  #: False: the action is due, and may have been sent just before a crash.
+    sent: bool  #: If False, the action is due, and may have been sent just before a crash.
     receipt: Receipt | None  #: None if it is not known to have been sent.
 
 
@@ -322,12 +322,12 @@ class DueAction(Struct, frozen=True, kw_only=True):
     """An action to execute now."""
 
     seq: int
-    session: str  #: Empty: the action concerns the repository alone.
+    session: str  #: If empty, the action concerns the repository alone.
     repository: str
     action: Action
     attempts: int  #: The number of earlier attempts.
-    receipt: Receipt | None = None  #: That of the last time it was sent; None: never sent.
-    first: bool = False  #: Whether it is certainly not done yet: no earlier effect is looked for.
+    receipt: Receipt | None = None  #: That of the last attempt; None if never sent.
+    first: bool = False  #: Whether it is certainly not done yet, so no earlier effect is sought.
 
     @property
     def subject(self) -> str:
@@ -360,7 +360,7 @@ class OutboxEntry(Struct, frozen=True, kw_only=True):
     done_at: datetime | None
     result: str  #: Empty until it is done.
     reason: str  #: Why it failed for good; empty if it did not.
-    error: str  #: The error of the last failed attempt; empty: none.
+    error: str  #: The error of the last failed attempt; if empty, none.
     action: Action
 
 

@@ -160,7 +160,7 @@ class _ProxyProtocol(_Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Prepare for a request to a proxy or to this server."""
         super().connection_made(transport)
-        self._head: bytearray | None = bytearray()  #: None: it is no request to a proxy.
+        self._head: bytearray | None = bytearray()  #: If None, it is no request to a proxy.
 
     def data_received(self, data: bytes) -> None:
         """Collect the head of a request to a proxy.

@@ -97,7 +97,7 @@ class WorkerState(Struct, frozen=True, kw_only=True):
     runs: int
     failures: int
     seconds: float  #: The mean duration of a run.
-    succeeded_at: datetime | None  #: When the last successful run ended; None: there was none.
+    succeeded_at: datetime | None  #: When the last successful run ended; if None, there was none.
     failing: bool  #: Whether the last run failed.
 
 

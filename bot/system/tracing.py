@@ -94,7 +94,7 @@ class _Traces:
 
 
 class _Active:
-    traces: _Traces | None = None  #: None: nothing is traced.
+    traces: _Traces | None = None  #: If None, nothing is traced.
 
 
 _active = _Active()

@@ -11,7 +11,7 @@ class ButtonWords(NamedTuple):
     """The label of a command's button, and the question that a person has to confirm."""
 
     label: str
-    confirm: str = ""  #: What the command does that cannot be undone; empty: no confirmation.
+    confirm: str = ""  #: What the command does that cannot be undone; if empty, no confirmation.
 
 
 #: The buttons of commands, by name.

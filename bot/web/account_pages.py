@@ -18,7 +18,7 @@ from bot.web.visitor import Visitor, anywhere
 from lifecycle.model.roles import Role
 
 _Request = Request[Visitor, object, State]
-_DAYS = 30  #: For which a token is valid unless its owner chooses otherwise.
+_DAYS = 30  #: How long a token is valid unless its owner chooses otherwise.
 
 
 class _NewToken(Struct, frozen=True):

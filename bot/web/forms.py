@@ -51,14 +51,14 @@ class _Ask(Struct, frozen=True):
     key: str = ""  #: The idempotency key: a double click submits once.
     text: str = ""
     head: str = ""
-    asked: str = ""  #: The agent's question that a choice answers; empty: none.
+    asked: str = ""  #: The agent's question that a choice answers; if empty, none.
 
 
 class _Spawn(Struct, frozen=True):
     project: str
     prompt: str  #: Of a chat the first message, or empty.
     chat: bool = False
-    agent: str = ""  #: Empty: the project's.
+    agent: str = ""  #: If empty, the project's.
     csrf: str = ""
     key: str = ""
 

@@ -91,7 +91,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     """A page of what happened to a session, newest first."""
 
     entries: tuple[TimelineEntry, ...]
-    earlier: int | None  #: The event before which the next page begins; None: no more pages.
+    earlier: int | None  #: The event before which the next page begins; if None, no more pages.
 
 
 class BoardChoices(Struct, frozen=True, kw_only=True):

@@ -17,22 +17,22 @@ Connection = ASGIConnection[Any, Any, Any, State]
 class Visitor(Struct, frozen=True, kw_only=True):
     """Who sent a request."""
 
-    login: str = ""  #: On GitHub; empty: somebody with the page's token, who may do everything.
+    login: str = ""  #: On GitHub; if empty, somebody with the page's token, who may do everything.
     user: int = 0  #: GitHub's ID of the account.
     most: Role = Role.ADMIN  #: A personal token may allow less than the person may do.
     expires: datetime | None = None  #: Of a personal token.
     #: Whether the request bears a token, and not a cookie, which browsers add for any site.
     bears: bool = False
-    sign_in: str = ""  #: The hash of a browser's first cookie; empty: it is none.
+    sign_in: str = ""  #: The hash of a browser's first cookie; empty for other programs.
 
 
 class Where(Enum):
     """In which projects a visitor needs a role."""
 
     NOWHERE = auto()  #: Everybody may use the route.
-    SESSION = auto()  #: In that of the session in the path.
-    ANYWHERE = auto()  #: In one at least. What the route shows is chosen by the visitor's roles.
-    EVERYWHERE = auto()  #: In all: the route concerns the whole bot.
+    SESSION = auto()  #: A role in the project of the session in the path.
+    ANYWHERE = auto()  #: A role in any project. The visitor's roles decide what the route shows.
+    EVERYWHERE = auto()  #: A role in all projects: the route concerns the whole bot.
 
 
 class Needs(Struct, frozen=True):

@@ -29,7 +29,7 @@ class Contender(Struct, frozen=True, kw_only=True):
     session: str
     project: str
     agent_type: str
-    agent: str  #: The agent's name; empty: none is assigned yet.
+    agent: str  #: The agent's name; if empty, none is assigned yet.
     requester: str
     since: datetime  #: When it began to wait for the slot, or got it.
     priority: int = 0  #: Steps of `Caps.priority_seconds` towards the front; negative: back.
@@ -46,7 +46,7 @@ class Caps(Struct, frozen=True, kw_only=True):
     agent_types: Mapping[str, int] = {}
     agents: Mapping[str, int] = {}
     priority_seconds: float = 3600.0  #: The waiting time that one step of priority is worth.
-    session_mb: int = 0  #: Free megabytes of memory that a start needs; 0: not checked.
+    session_mb: int = 0  #: Free megabytes of memory that a start needs; if 0, not checked.
     reserve_mb: int = 0  #: Free megabytes of memory that must remain after a start.
 
 
@@ -68,7 +68,7 @@ class Place(Struct, frozen=True, kw_only=True):
 class _Cap(NamedTuple):
     """One limit: which sessions it counts together, how many it allows, and its sentence."""
 
-    group: Callable[[Contender], str | None]  #: Sessions of one name are counted; None: not.
+    group: Callable[[Contender], str | None]  #: Sessions of one name are counted; None is not.
     most: Callable[[Caps, str], int]  #: The limit of the group with this name.
     why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 

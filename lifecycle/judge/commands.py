@@ -162,10 +162,10 @@ class CommandRule(NamedTuple):
     `applied` if `tells_after` is set.
     """
 
-    applied: str  #: The reply if it is applied; empty: no reply, because people see the effect.
+    applied: str  #: The reply if it is applied; if empty, no reply, because people see the effect.
     works: frozenset[Status] = _ALIVE
     otherwise: str = _OVER  #: The reply in every other status.
-    over: str = ""  #: The reply if refused in a terminal status; empty: `otherwise`.
+    over: str = ""  #: The reply if refused in a terminal status; if empty, `otherwise`.
     #: The command is refused if the session would have one of these statuses after it.
     ineffective: frozenset[Status] = frozenset()
     if_ineffective: str = ""  #: The reply if it is refused because of `ineffective`.
@@ -290,7 +290,7 @@ class AppliedCommands(Struct, frozen=True):
 
     facts: Facts
     answers: tuple[tuple[Key, str], ...] = ()  #: Keys and texts of the replies.
-    recheck_at: datetime | None = None  #: When time alone may change the replies; None: never.
+    recheck_at: datetime | None = None  #: When time alone may change the replies; if None, never.
 
 
 def apply_commands(facts: Facts, policy: Policy, now: datetime) -> AppliedCommands:

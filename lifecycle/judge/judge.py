@@ -217,8 +217,8 @@ class Judged(Struct, frozen=True):
     status: Status
     reason: Reason
     because: str
-    recheck_at: datetime | None  #: When time alone may change the result; None: never.
-    cause: Key | None  #: The key of the finding that people are notified of; None: there is none.
+    recheck_at: datetime | None  #: When time alone may change the result; if None, never.
+    cause: Key | None  #: The key of the finding, if any, that people are notified of.
     blockers: tuple[Blocker, ...] = ()
     answers: tuple[tuple[Key, str], ...] = ()  #: Replies to commands that were judged now.
     asked: tuple[Command, ...] = ()  #: All commands, including those without effect.

@@ -22,7 +22,7 @@ class Advice(NamedTuple):
 
     remedy: str
     priority: Priority = Priority.ACTION
-    again: str = ""  #: The command's name, such as `retry`; empty: no command helps.
+    again: str = ""  #: The command's name, such as `retry`; if empty, no command helps.
 
     @property
     def text(self) -> str:

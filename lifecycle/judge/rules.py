@@ -30,7 +30,7 @@ class Rule(NamedTuple):
     when: When
     reads: str  #: The condition in words, for the documentation.
     because: str = "{why}"  #: `{why}` is the sentence of the session's finding.
-    reason: Reason | None = None  #: None: the reason of the session's finding.
+    reason: Reason | None = None  #: If None, the reason of the session's finding.
 
 
 def alone(s: Signals) -> bool:

@@ -53,7 +53,7 @@ class Output(StrEnum):
     NOTHING = "nothing"
     UNPUSHED = "unpushed"
     PUSHED = "pushed"
-    DIRTY = "dirty"  #: All commits are pushed, and something is not committed.
+    DIRTY = "dirty"  #: All commits are pushed, and there are uncommitted changes.
     OFF_BRANCH = "off_branch"  #: The agent's commits are not on the session's branch.
     PRIVATE = "private"  #: The work of a chat, which is not pushed.
     FOREIGN = "foreign"  #: GitHub's branch has commits of others that the workspace lacks.
@@ -71,7 +71,7 @@ class PullStage(StrEnum):
 class Ci(StrEnum):
     """The combined state of the checks, considering their age and which are required."""
 
-    FAILING = "failing"  #: Some counted check failed and nothing runs any more.
+    FAILING = "failing"  #: A counted check failed, and no check runs any more.
     SETTLING = "settling"  #: Some counted check failed and others still run.
     HELD = "held"  #: Cancelled, stale, or waiting for an action of a person.
     PENDING = "pending"

@@ -19,10 +19,10 @@ _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 class Finding(NamedTuple):
     """Why a session has its stage or status, and until when the finding is valid."""
 
-    key: Key | None  #: The key of people's notification of it; None: they are not notified.
+    key: Key | None  #: The key of people's notification of it; if None, they are not notified.
     reason: Reason
     because: str  #: The reason in words, for people.
-    until: datetime | None = None  #: When time alone may change the finding; None: never.
+    until: datetime | None = None  #: When time alone may change the finding; if None, never.
 
 
 Row = Callable[[SessionView], Finding | Recheck | None]

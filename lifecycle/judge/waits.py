@@ -80,7 +80,7 @@ class Wait(NamedTuple):
     """A kind of wait of a session at rest, with its limit."""
 
     when: When
-    seconds: Callable[[Policy], float]  #: Time until people are notified; 0: never.
+    seconds: Callable[[Policy], float]  #: Time until people are notified; if 0, never.
     since: Callable[[SessionView], datetime]
     #: Returns a time that is not later than `since` and cheaper to compute. It nearly always
     #: suffices.

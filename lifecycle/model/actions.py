@@ -44,9 +44,9 @@ class Start(_OnRun, frozen=True, kw_only=True):
     """Start the program of one run, in a new workspace if the session has none."""
 
     prompt: Prompt
-    resume: str = ""  #: The agent's own id of the conversation to resume; empty: a new one.
-    agent: str = ""  #: The agent that takes over, by name or type; empty: the current one.
-    permission_mode: str = ""  #: The session's; empty: that of the agent type.
+    resume: str = ""  #: The agent's own id of the conversation to resume; if empty, a new one.
+    agent: str = ""  #: The agent that takes over, by name or type; if empty, the current one.
+    permission_mode: str = ""  #: The session's; if empty, that of the agent type.
     covers: tuple[Key, ...] = ()  #: Further keys that are recorded as done together with this one.
     #: What people wrote about the issue, for a first run; the keys are `what`, `text` and `log`.
     discussion: tuple[Mapping[str, str], ...] = ()
@@ -81,7 +81,7 @@ class Publish(_Action, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()  #: Patterns of paths that the commits must not change.
     #: Whether large files, foreign authors, removed commits and suspected secrets prevent the push.
     checked: bool = False
-    max_file_mb: int = 0  #: As in the policy, like `commit_authors`; 0: no limit.
+    max_file_mb: int = 0  #: As in the policy, like `commit_authors`; if 0, no limit.
     commit_authors: tuple[str, ...] = ()
     sign: bool = False  #: Whether the bot signs the commits first.
 
@@ -155,9 +155,9 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
     because: str
     pull: int | None = None
     blockers: tuple[Blocker, ...] = ()
-    question: str = ""  #: What the agent asks; empty: nothing.
-    remedy: str = ""  #: What people can do; empty: nothing is wrong.
-    cost: str = ""  #: In words; empty: nothing was spent, or the policy does not publish costs.
+    question: str = ""  #: What the agent asks; if empty, nothing.
+    remedy: str = ""  #: What people can do; if empty, nothing is wrong.
+    cost: str = ""  #: In words; if empty, nothing was spent, or the policy does not publish costs.
     #: Names of the commands that depend on the status and work in it.
     commands: tuple[str, ...] = ()
 
@@ -165,7 +165,7 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
 class Report(_OnNumber, frozen=True, kw_only=True):
     """Create or update the bot's status comment on an issue or a pull request."""
 
-    comment: int | None  #: The id of the comment to update; None: not known.
+    comment: int | None  #: The id of the comment to update; if None, not known.
     summary: StatusSummary
 
 
@@ -173,7 +173,7 @@ class ReportCheck(_Action, frozen=True, kw_only=True):
     """Create or update the bot's check run on a commit. It never blocks a merge."""
 
     head: str
-    check: int | None  #: The id of the check run to update; None: not known.
+    check: int | None  #: The id of the check run to update; if None, not known.
     summary: StatusSummary
 
 
@@ -208,7 +208,7 @@ class Label(_OnNumber, frozen=True, kw_only=True):
 class React(_Action, frozen=True, kw_only=True):
     """Add a reaction to a comment or to an issue itself, as an acknowledgement."""
 
-    comment: int = 0  #: The comment's id; 0: react to the issue itself.
+    comment: int = 0  #: The comment's id; if 0, the reaction is to the issue itself.
     issue: int = 0  #: The issue's number, for a reaction to the issue.
     content: str  #: GitHub's name of the reaction, e.g. `eyes`.
 
@@ -226,17 +226,17 @@ class MergePull(_OnNumber, frozen=True, kw_only=True):
     """Merge a pull request, if its head and its base branch are still those that were judged."""
 
     sha: str  #: The head.
-    base: str = ""  #: The base branch; empty: any.
+    base: str = ""  #: The base branch; if empty, any.
     method: MergeMethod
     asked: bool = False  #: Whether a person named the method, so that no other is tried.
-    by: str = ""  #: Who commanded the merge; empty: the policy merges without a command.
+    by: str = ""  #: Who commanded the merge; if empty, the policy merges without a command.
 
 
 class Enqueue(_OnNumber, frozen=True, kw_only=True):
     """Add a pull request to GitHub's merge queue, if head and base branch are as judged."""
 
     sha: str
-    base: str = ""  #: Empty: any.
+    base: str = ""  #: If empty, any.
     by: str = ""  #: As in `MergePull`.
 
 

@@ -11,7 +11,7 @@ from lifecycle.model.facts import Issue
 class Labelled(Struct, frozen=True, kw_only=True, tag="labelled"):
     """A label or an assignment that asks for an agent."""
 
-    actor: str  #: Empty: unknown.
+    actor: str  #: If empty, unknown.
     at: datetime
     agent: str  #: The name of an agent, or an agent type.
     names_agent: bool  #: Whether the label itself names the agent (`mergewright:NAME`).
@@ -20,7 +20,7 @@ class Labelled(Struct, frozen=True, kw_only=True, tag="labelled"):
 class Reopened(Struct, frozen=True, kw_only=True, tag="reopened"):
     """An issue, or the pull request of its session, that was reopened."""
 
-    actor: str  #: Empty: unknown.
+    actor: str  #: If empty, unknown.
     at: datetime
     number: int  #: Of the issue or the pull request.
 
@@ -30,8 +30,8 @@ class Spawn(Struct, frozen=True, kw_only=True):
 
     session: str  #: Its id, chosen when it was requested.
     prompt: str = ""  #: The work, where there is no issue.
-    branch: str = ""  #: Empty: by the project's pattern.
-    budget_usd: float = 0.0  #: 0: the project's.
+    branch: str = ""  #: If empty, by the project's pattern.
+    budget_usd: float = 0.0  #: If 0, the project's.
     metadata: Mapping[str, str] = {}
     chat: bool = False  #: Whether it is a chat; `prompt` is the first message, or empty.
 
@@ -50,7 +50,7 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     key: str  #: Of the command.
     actor: str  #: A login, or a command line's or page's user (`cli:ann`).
     at: datetime
-    agent: str  #: The name of an agent or an agent type; empty: the project's default.
+    agent: str  #: The name of an agent or an agent type; if empty, the project's default.
     permission_mode: str = ""
     resume: str = ""  #: The agent's own conversation to resume.
     is_local: bool = False  #: Whether it came from this machine, so that no comment answers it.
@@ -66,16 +66,16 @@ Trigger = Labelled | Reopened | Requested
 class Candidate(Struct, frozen=True, kw_only=True):
     """One trigger, usually on an issue, with the permissions that were read for it."""
 
-    project: str  #: Empty: no configured project has this repository.
+    project: str  #: If empty, no configured project has this repository.
     repository: str
-    number: int  #: Of the issue; 0: there is none.
+    number: int  #: Of the issue; if 0, there is none.
     trigger: Trigger
     allowed: bool  #: Whether the actor has write access or is listed; read uncached.
     #: Who edited the text after the trigger without write access: None if nobody did, empty if
     #: unknown.
     edited_by: str | None = None
-    issue: Issue | None = None  #: None: there is no such issue, or the trigger is a reopening.
+    issue: Issue | None = None  #: If None, there is no such issue, or the trigger is a reopening.
     is_pull: bool = False
-    adopted: Adopted | None = None  #: None: nothing is adopted, or there is no such pull request.
-    session: str = ""  #: The one it concerns; empty: the newest of the issue, if it has one.
+    adopted: Adopted | None = None  #: None if nothing is adopted or it does not exist.
+    session: str = ""  #: The session that it concerns; if empty, the newest session of the issue.
     priority: int = 0  #: From the issue's labels.

@@ -51,7 +51,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     first message.
     """
 
-    number: int  #: 0: there is no issue.
+    number: int  #: If 0, there is no issue.
     title: str
     body: str = ""
     url: str = ""
@@ -61,7 +61,7 @@ class Issue(Struct, frozen=True, kw_only=True):
     #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
     state_reason: str = ""
     labelled: bool = True  #: Whether the label that asked for an agent is still on it.
-    frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
+    frozen: Frozen | None = None  #: By the label that freezes it; if None, that label is not set.
     #: When the label that was last acted on was added. None if a command opened the session.
     labelled_at: datetime | None = None
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
@@ -85,7 +85,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
-    cost_usd: float | None = None  #: None: no price is known.
+    cost_usd: float | None = None  #: If None, no price is known.
     unpriced: int = 0  #: Tokens without a known price, which `cost_usd` does not include.
     #: The usage of each model, if the agent names its models; empty in the usage of one model.
     models: Mapping[str, "Usage"] = {}
@@ -135,15 +135,15 @@ class Agent(Struct, frozen=True, kw_only=True):
     evidence: str = ""  #: One line, for people: what was read, and where.
     question: str = ""  #: What it asks, while `waiting_input`.
     error: str = ""  #: What it says, while `blocked`.
-    limit_until: datetime | None = None  #: When its usage limit resets; None: none, or not known.
-    unauthorised: bool = False  #: Whether it reports that its key or login is what blocks it.
+    limit_until: datetime | None = None  #: When its usage limit resets, if that is known.
+    unauthorised: bool = False  #: Whether it reports that its key or login blocks it.
     calling: bool = False  #: Whether a tool call is running: it counts as active, however long.
     usage: Usage = Usage()  #: Of this run so far.
     summary: str = ""  #: What it says it did.
     runtime: Probe = Probe.UNKNOWN
     program: Probe = Probe.UNKNOWN
     probe_failure: ProbeFailure | None = (
-        None  #: How long the probes have failed or disagreed; None: they do not.
+        None  #: How long the probes have failed or disagreed; if None, they do not.
     )
     exit: Exit | None = None
     native_id: str = ""  #: The agent's own name for its conversation, for resuming it.
@@ -153,8 +153,8 @@ class Agent(Struct, frozen=True, kw_only=True):
 class OffBranch(Struct, frozen=True, kw_only=True):
     """Commits of the agent that are not on the session's branch."""
 
-    head: str  #: The newest of them.
-    branch: str = ""  #: The branch they are on; empty: on none, HEAD is detached.
+    head: str  #: The newest of these commits.
+    branch: str = ""  #: The branch they are on; empty if HEAD is detached.
     #: Whether they are checked out and build on the session's branch, so that it can move there.
     adoptable: bool = False
 
@@ -163,8 +163,8 @@ class DiskExcess(Struct, frozen=True, kw_only=True):
     """The limit that a session's files on disk exceed."""
 
     limit: DiskLimit
-    most: int = 0  #: The limit, in its unit; 0: it has none.
-    since: datetime | None = None  #: When that was found; None: not recorded yet.
+    most: int = 0  #: The limit, in its unit; if 0, it has none.
+    since: datetime | None = None  #: When that was found; if None, not recorded yet.
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -174,10 +174,10 @@ class Work(Struct, frozen=True, kw_only=True):
     branch: str = ""
     base: str = ""  #: The commit the branch was made from.
     head: str = ""  #: The branch's commit now.
-    dirty: bool | None = None  #: None: not examined since `head` or the activity changed.
-    off_branch: OffBranch | None = None  #: Read with `dirty`; None: there are no such commits.
-    disk: DiskExcess | None = None  #: None: as far as is known, its files exceed no limit.
-    unreadable: str = ""  #: Why it could not be read after the agent's turn; empty: it was read.
+    dirty: bool | None = None  #: If None, not examined since `head` or the activity changed.
+    off_branch: OffBranch | None = None  #: Read with `dirty`; if None, there are no such commits.
+    disk: DiskExcess | None = None  #: If None, as far as is known, its files exceed no limit.
+    unreadable: str = ""  #: Why it could not be read after the agent's turn; if empty, it was read.
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -187,7 +187,7 @@ class Check(Struct, frozen=True, kw_only=True):
     name: str
     state: CheckState
     required: bool = False
-    reported: bool = True  #: False: it is required, but has never reported on this head.
+    reported: bool = True  #: If False, it is required, but has never reported on this head.
     url: str = ""
     log: str = ""  #: The tail of a failed one's log, without control characters.
     notes: str = ""  #: Its annotations of files, one per line.
@@ -202,7 +202,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     id: str
     path: str = ""
     line: int | None = None
-    start: int | None = None  #: The first of its lines; None: it is about `line` alone.
+    start: int | None = None  #: The first of its lines; if None, it is about `line` alone.
     diff: str = ""
     resolved: bool = False
     outdated: bool = False
@@ -214,11 +214,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     author: str
     bot: bool = False  #: As in `Remark`.
-    approved: bool  #: False: changes requested.
+    approved: bool  #: If False, changes requested.
     sha: str  #: The head it was given on.
     for_base: bool = True  #: Whether the pull request had the same base branch then.
     allowed: bool = False  #: Whether the author has write access; a bot must be listed too.
-    remark: Remark | None = None  #: The review's body; None: it has none.
+    remark: Remark | None = None  #: The review's body; if None, it has none.
 
 
 class Push(Struct, frozen=True, kw_only=True):
@@ -226,14 +226,14 @@ class Push(Struct, frozen=True, kw_only=True):
 
     sha: str
     at: datetime  #: When it was first seen there.
-    by: str = ""  #: The login of who pushed it; empty: unknown.
+    by: str = ""  #: The login of who pushed it; if empty, unknown.
 
 
 class Dequeued(Struct, frozen=True, kw_only=True):
     """The removal of a pull request from GitHub's merge queue without a merge."""
 
     at: datetime
-    reason: str = ""  #: As GitHub gives it; empty: none.
+    reason: str = ""  #: As GitHub gives it; if empty, none.
     checks: tuple[Check, ...] = ()  #: The checks that failed on the merge queue's commit.
 
 
@@ -249,29 +249,29 @@ class Pull(Struct, frozen=True, kw_only=True):
     branch: str = ""  #: The branch its commits are on.
     head: str = ""
     head_by: Mover = Mover.BOT  #: Who moved the branch there.
-    person: Push | None = None  #: The newest push by a person; None: there was none.
+    person: Push | None = None  #: The newest push by a person; if None, there was none.
     contributors: frozenset[str] = frozenset()  #: Logins of people who pushed commits to it.
     #: Earlier heads whose approvals still count: only the base was merged into them since.
     carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.
     base_branch: str = ""
-    base_since: datetime | None = None  #: When another base branch was first seen; None: never.
+    base_since: datetime | None = None  #: When another base branch was first seen; if None, never.
     merge: Merge = Merge.UNKNOWN
     clean_since: datetime | None = None  #: Since when GitHub says that this head can be merged.
     review: Review = Review.NONE
     checks: tuple[Check, ...] = ()
-    checks_complete: bool = True  #: False: some page is missing; never read as passing.
+    checks_complete: bool = True  #: If False, a page is missing, so they do not count as passing.
     #: Names of checks that ran for the last merged pull requests, where none ran for this one.
     checks_expected: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     threads: tuple[Thread, ...] = ()
     comments: tuple[Remark, ...] = ()
     queue: bool = False  #: Whether its base branch requires GitHub's merge queue.
-    barred: str = ""  #: The rule that keeps the bot from pushing to the base; empty: none known.
+    barred: str = ""  #: The rule that keeps the bot from pushing to the base; if empty, none known.
     dequeued: Dequeued | None = None  #: Its last removal from the merge queue, at any head.
-    frozen: Frozen | None = None  #: By the label that freezes it; None: that label is not set.
+    frozen: Frozen | None = None  #: By the label that freezes it; if None, that label is not set.
     merged_at: datetime | None = None
-    merged_by: str = ""  #: The login that merged it, by GitHub; empty: none, or an unknown one.
+    merged_by: str = ""  #: The login that merged it, if GitHub names one.
     #: When the bot pushed this head, or else when this head was first read.
     head_since: datetime | None = None
     pending_since: datetime | None = None  #: Since when a check is pending at this head.
@@ -287,8 +287,8 @@ class Command(Struct, frozen=True, kw_only=True):
     actor: str
     at: datetime  #: When it was granted.
     text: str = ""  #: The argument.
-    head: str = ""  #: The pull request's head when it was written; empty: none was unambiguous.
-    comment: int | None = None  #: The id of the comment to react to; None: none.
+    head: str = ""  #: The pull request's head when it was written; if empty, none was unambiguous.
+    comment: int | None = None  #: The id of the comment to react to, if any.
     #: The issue or pull request where the command was given and gets its reply; 0 if it was not
     #: given on GitHub.
     number: int = 0
@@ -337,14 +337,14 @@ class Facts(Struct, frozen=True, kw_only=True):
     requester: str = ""
     agent_type: str = ""
     branch: str = ""
-    run: int = 0  #: The run last ordered; 0: none yet.
+    run: int = 0  #: The run last ordered; if 0, none yet.
     slot: bool = False  #: Whether it may run a program now.
-    start_due: datetime | None = None  #: Since when a recorded start is pending; None: none is.
+    start_due: datetime | None = None  #: Since when a recorded start is pending, if one is.
     waits: str = ""  #: Why it has no slot, if it waits for one.
     agent_name: str = ""  #: The name of its agent: one in `agents`, or an agent type's.
     agents: tuple[str, ...] = ()  #: The names that commands may use: agents and agent types.
-    permission_mode: str = ""  #: Given when it was created; empty: that of its agent type.
-    budget_usd: float = 0.0  #: Given when it was created; 0: `Policy.session_usd`.
+    permission_mode: str = ""  #: Given when it was created; if empty, that of its agent type.
+    budget_usd: float = 0.0  #: Given when it was created; if 0, `Policy.session_usd`.
     #: The permission modes that commands may give it, by the names in `agents`.
     allowed_modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spent: Spending = Spending()  #: By all its runs since it was last restored.

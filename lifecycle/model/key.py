@@ -43,7 +43,7 @@ class KeyKind(StrEnum):
     MAKE_READY = "make_ready"  #: Number of the pull request.
     REQUEST_REVIEW = "request_review"  #: Number of the pull request.
     MERGE = "merge"  #: Head, and when the merge queue last removed the pull request, if it did.
-    DEQUEUE = "dequeue"  #: As of `MERGE`.
+    DEQUEUE = "dequeue"  #: The same as for `MERGE`.
     DELETE_BRANCH = "delete_branch"  #: Branch.
     CLOSE_ISSUE = "close_issue"
     # Reports that are edited in place.
@@ -114,7 +114,7 @@ class Key(Struct, frozen=True, cache_hash=True, array_like=True):
 
     kind: KeyKind
     cause: tuple[str, ...] = ()
-    run: int = 0  #: 0: it does not concern a run.
+    run: int = 0  #: If 0, it does not concern a run.
 
     def of_run(self, run: int) -> "Key":
         """Return the key of the same kind and cause for the run with the number `run`."""

@@ -147,11 +147,11 @@ class Policy(
     budget_warning: float = 0.8  #: Share of a budget at which people are notified.
     #: Days for which the workspace of a session that ended without a merge is kept.
     workspace_days: float = 14.0
-    pushes_per_hour: int = 10  #: Pushes and updates from the base, per session; 0: no limit.
+    pushes_per_hour: int = 10  #: Pushes and updates from the base, per session; if 0, no limit.
     #: Patterns, in git's syntax, of files whose changes are pushed only after the command `allow`,
     #: because a push may run workflows with secrets. A name without `/` matches in any directory.
     protected_paths: tuple[str, ...] = PROTECTED_PATHS
-    max_file_mb: int = 25  #: A commit with a larger file is held; 0: no limit.
+    max_file_mb: int = 25  #: A commit with a larger file is held; if 0, no limit.
     #: Emails or patterns of emails. Commits of other authors and committers are held. The bot's own
     #: email is always allowed.
     commit_authors: tuple[str, ...] = ()

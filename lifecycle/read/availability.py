@@ -31,7 +31,7 @@ class Until(NamedTuple):
     """An availability, and when it changes without new facts."""
 
     availability: Availability
-    changes_at: datetime | None = None  #: None: only new facts change it.
+    changes_at: datetime | None = None  #: If None, only new facts change it.
 
 
 _ALIVE, _DEAD = Probe.ALIVE, Probe.DEAD

@@ -18,9 +18,9 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     """How a program runs: `[agent-types.NAME]` of the configuration."""
 
     program: str  #: A name in `AGENTS`.
-    command: tuple[str, ...] = ()  #: The program and its first arguments; empty: the usual ones.
+    command: tuple[str, ...] = ()  #: The program and its first arguments; if empty, the usual ones.
     args: tuple[str, ...] = ()  #: Further arguments, before the prompt.
-    model: str = ""  #: The model's name, as the program takes it; empty: the program's default.
+    model: str = ""  #: The model's name, as the program takes it; if empty, the program's default.
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
     env: Mapping[str, str] = {}  #: Additional environment variables.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program gets.
@@ -34,8 +34,8 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
 class Endpoint(Struct, frozen=True, kw_only=True):
     """The URL of a model API and the key for it. Its repr hides the key."""
 
-    url: str = ""  #: The API's, without a version in its path; empty: the provider's own.
-    key: str = ""  #: Empty: the program signs in by itself, or needs no key.
+    url: str = ""  #: The API's URL, without a version in its path; if empty, the provider's.
+    key: str = ""  #: If empty, the program signs in by itself, or needs no key.
 
     def __repr__(self) -> str:
         return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
@@ -53,11 +53,11 @@ PROVIDER_DEFAULT = Endpoint()
 class RunLimits(Struct, frozen=True, kw_only=True):
     """What the configuration sets for a run besides its agent type."""
 
-    system: str = ""  #: The system prompt; empty: none.
+    system: str = ""  #: The system prompt, which may be empty.
     endpoint: Endpoint = PROVIDER_DEFAULT
     #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; all if empty.
     tools: Collection[str] = ()
-    permission_mode: str = ""  #: Empty: that of its agent type.
+    permission_mode: str = ""  #: If empty, that of its agent type.
     #: The only MCP servers the agent may use, with their commands. If None, those of its
     #: repository.
     mcp_servers: Mapping[str, Sequence[str]] | None = None
@@ -185,6 +185,6 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    native_id: str = ""  #: The conversation's id; empty: the program chooses it later.
-    port: int = 0  #: The port of 127.0.0.1 at which the bot sends requests; 0: none.
+    native_id: str = ""  #: The conversation's id; if empty, the program chooses it later.
+    port: int = 0  #: The port of 127.0.0.1 to which the bot sends requests, or 0.
     reads: tuple[Path, ...] = ()  #: Scripts of Mergewright's own that `argv` names.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
 _PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
 _START_SECONDS = 60.0
-_CLIENT = "mergewright.client"  #: The label with a random text of the program that made it.
+_CLIENT = "mergewright.client"  #: The label with a random text that identifies its client.
 _AGAIN_SECONDS = 0.5  #: The pause before an engine that does not answer is asked again.
 #: Temporary errors of an engine: it does not answer, still removes a container of this name, or has
 #: lost its containerd (Docker 20.10 then answers with status 500).

@@ -23,8 +23,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """
 
     memory_mb: int = 0  #: In units of 1024 * 1024 bytes.
-    processes: int = 0  #: Their number, threads included.
-    cpus: float = 0.0  #: Processors; 1.5 is the time of one and a half.
+    processes: int = 0  #: The number of processes, threads included.
+    cpus: float = 0.0  #: Processors; 1.5 allows the time of one and a half.
 
 
 #: No limits but the machine's own.
@@ -34,8 +34,8 @@ UNLIMITED = Limits()
 class Container(Struct, frozen=True, kw_only=True):
     """The image and the OCI runtime of containers; other kinds of isolation ignore them."""
 
-    image: str = ""  #: Empty: an image with the programs of this machine.
-    oci_runtime: str = ""  #: As the engine knows it, such as `runsc`; empty: the engine's default.
+    image: str = ""  #: If empty, an image with the programs of this machine.
+    oci_runtime: str = ""  #: Its name at the engine, such as `runsc`; if empty, the default.
 
 
 #: A container with the programs of this machine and the engine's default OCI runtime.

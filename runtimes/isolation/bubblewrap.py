@@ -57,7 +57,7 @@ _TRY_SECONDS = 20
 #: count towards that limit.
 _TMP_SHARE = 2
 _TMP_MB = 2048  #: The same size without a memory limit.
-_SHORT_TMP_BYTES = 16 * 1024 * 1024  #: That of a short program.
+_SHORT_TMP_BYTES = 16 * 1024 * 1024  #: The size for a short program.
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--uid", str(_USER), "--gid", str(_USER)),

@@ -49,12 +49,12 @@ _TMP_MB = 2048
 #: The time-out of an engine's responses at a start. Podman takes more than five seconds on a busy
 #: machine (seen in the tests).
 _SECONDS = 20.0
-_LOOK_SECONDS = 5.0  #: In a look, which concerns all runs.
-_PATIENCE_SECONDS = 60  #: For an engine that is started again while it makes a run's container.
+_LOOK_SECONDS = 5.0  #: The time-out in a look, which concerns all runs.
+_PATIENCE_SECONDS = 60  #: How long to wait for an engine that restarts while it makes a container.
 _PING_SECONDS = 1.0
-_UNSTARTED_SECONDS = 600  #: After this time nobody is about to start a container.
+_UNSTARTED_SECONDS = 600  #: After this time no client starts the container any more.
 _NOT_FOUND = 404
-_REMOVED = (_NOT_FOUND, 409)  #: Or the engine is about to remove it.
+_REMOVED = (_NOT_FOUND, 409)  #: 409: the engine is about to remove it.
 
 log = logging.getLogger(__name__)
 

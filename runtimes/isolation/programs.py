@@ -13,7 +13,7 @@ from pathlib import Path
 
 #: Folders of the system that every sandbox has.
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc")))
-_HEAD_BYTES = 256  #: Linux reads as much of a script's first line: execve(2).
+_HEAD_BYTES = 256  #: How much of a script's first line Linux reads: execve(2).
 _MOST = 100  #: The most links and interpreters followed for one program.
 
 

@@ -24,7 +24,7 @@ from runtimes.workspaces.git_login import GitLogin, offered
 
 LOCAL_SECONDS = 120.0  #: The time-out of commands without the network.
 NETWORK_SECONDS = 900.0  #: The first clone of a large repository takes minutes.
-_TEXT_BYTES = 64 * 1024**2  #: The most that is kept in memory of what git prints.
+_TEXT_BYTES = 64 * 1024**2  #: The most of git's output that is kept in memory.
 _ERROR_BYTES = 64 * 1024
 _CHUNK = 256 * 1024
 
@@ -99,9 +99,9 @@ class GitFailure(Exception):
     command: str  #: Such as `fetch`.
     place: str  #: The repository's path, or a session's name.
     words: str  #: Why it failed: mostly what git printed.
-    remedy: str = ""  #: Empty: the one that fits `words`.
+    remedy: str = ""  #: If empty, the one that fits `words`.
     _: KW_ONLY
-    code: int | None = None  #: Git's exit code; None: it was not run to its end.
+    code: int | None = None  #: Git's exit code; if None, it was not run to its end.
     out: str = ""  #: Its standard output.
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ class GitLogin(NamedTuple):
     """The password for the server of a URL."""
 
     url: str  #: Of the remote.
-    password: str  #: Empty: git gets no password.
+    password: str  #: If empty, git gets no password.
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class SuspiciousPlace(NamedTuple):
     """A place in a commit that looks like a secret."""
 
     sha: str
-    path: str  #: Empty: the commit's message.
+    path: str  #: If empty, the commit's message.
 
 
 def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:

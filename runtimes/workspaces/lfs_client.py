@@ -32,7 +32,7 @@ class LfsObject(NamedTuple):
 
     oid: str  #: The SHA-256 of its content, as 64 hex digits.
     size: int  #: In bytes.
-    path: str  #: Of one file with it; empty: unknown.
+    path: str  #: Of one file with it; if empty, unknown.
 
 
 class LfsClient:

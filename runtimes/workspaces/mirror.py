@@ -81,7 +81,7 @@ class Mirror:
 
     path: Path  #: The absolute path of the bare repository.
     url: str  #: Of the repository at GitHub.
-    password: Callable[[], str] = str  #: Returns the password for `url`; empty: none.
+    password: Callable[[], str] = str  #: Returns the password for `url`; if empty, none.
     fork: Fork | None = None  #: Where the bot's branches are pushed to and fetched from, if set.
 
     def __post_init__(self) -> None:

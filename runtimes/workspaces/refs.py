@@ -17,7 +17,7 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _REF_BYTES = 256
 _PACKED_BYTES = 4 * 1024 * 1024
-_BRANCHES, _FILES = 200, 10_000  #: No more refs and files than this are read.
+_BRANCHES, _FILES = 200, 10_000  #: The most refs and files that are read.
 
 
 def is_sha(text: str) -> bool:
@@ -105,8 +105,8 @@ def commits(repository: Path, worktree: str) -> list[str]:
 class CheckedOut(Struct, frozen=True):
     """What a worktree's HEAD points to."""
 
-    branch: str | None  #: None: HEAD is detached or unreadable.
-    commit: str | None  #: None: there is none, or it cannot be read.
+    branch: str | None  #: If None, HEAD is detached or unreadable.
+    commit: str | None  #: If None, there is none, or it cannot be read.
 
 
 def checked_out(repository: Path, worktree: str) -> CheckedOut:

@@ -34,7 +34,7 @@ required = true
 [lfs]
 skipdownloaderrors = true
 """
-_FILES = 10_000  #: No more files are searched for locks.
+_FILES = 10_000  #: The most files that are searched for locks.
 
 
 def make_repository(

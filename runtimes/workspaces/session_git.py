@@ -26,7 +26,7 @@ from runtimes.workspaces.repositories import exclude, use_lfs
 
 #: Git needs more than other programs to pack or compare files of a gigabyte.
 _LIMITS = Limits(memory_mb=4096, processes=64)
-INDEX_BYTES = 512 * 1024**2  #: No larger index is read; that of a million files has 100 MB.
+INDEX_BYTES = 512 * 1024**2  #: The largest index that is read. A million files have 100 MB.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from runtimes.workspaces.git import GitFailure, git
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.refs import check_session
 
-_MOST_COMMITS = 10_000  #: More are not signed.
+_MOST_COMMITS = 10_000  #: The most commits that are signed.
 _MOST_BYTES = 256 * 1024**2  #: Of all commits together, without their files.
 _SIGNATURES = (b"gpgsig ", b"gpgsig-sha256 ")
 

@@ -22,7 +22,7 @@ from runtimes.workspaces.worktree import Worktree
 
 _FILE = ".gitmodules"
 _FILE_BYTES = 64 * 1024
-_MOST, _LEVELS = 100, 5  #: No more submodules, and no more within each other.
+_MOST, _LEVELS = 100, 5  #: The most submodules, and the most levels of nesting.
 _HTTP = re.compile(r"https?://(?:[^/@]*@)?([^/]+)/(.+)", re.IGNORECASE)
 _SSH = re.compile(r"ssh://(?:[^/@]*@)?([^/:]+)(?::\d+)?/(.+)|(?:[\w.-]+@)?([\w.-]+):([^/:].*)")
 
@@ -47,7 +47,7 @@ class AllowedRepository:
     """A repository that may be a submodule."""
 
     url: str
-    password: Callable[[], str]  #: Returns the password for `url`; empty: none.
+    password: Callable[[], str]  #: Returns the password for `url`; if empty, none.
 
 
 @dataclass(frozen=True)

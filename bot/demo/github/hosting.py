@@ -39,7 +39,7 @@ class Protection:
     strict: bool = False  #: The head must contain the base.
     queue: bool = False  #: Merges are only possible through the merge queue.
     signatures: bool = False  #: Its commits must be signed.
-    pushers: tuple[str, ...] | None = None  #: The only accounts that may push; None: all.
+    pushers: tuple[str, ...] | None = None  #: The only accounts that may push; if None, all.
     bypass: str = (
         ""  #: Whether the requesting account may bypass a ruleset about updates, as its API says.
     )

@@ -20,8 +20,8 @@ class AcceptedMerge:
     method: str
     title: str | None = None
     message: str | None = None
-    merged: str = ""  #: The commit that the merge made; empty: none yet.
-    failed: str = ""  #: Why the merge failed; empty: it did not.
+    merged: str = ""  #: The commit that the merge made; if empty, none yet.
+    failed: str = ""  #: Why the merge failed; if empty, it did not.
 
 
 def mergeable(pull: Proposal) -> bool:

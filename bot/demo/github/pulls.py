@@ -16,7 +16,7 @@ class Pull(Proposal):
     merged_at: datetime | None = None
     merged_by: User | None = None
     merge_commit: str | None = None
-    queued: str = ""  #: The commit the merge queue tests; empty: it is not in the queue.
+    queued: str = ""  #: The commit the merge queue tests; if empty, it is not in the queue.
     accepted: merging.AcceptedMerge | None = None  #: The last background merge.
 
     # -- state

@@ -75,7 +75,7 @@ class App(Thing):
     events: tuple[str, ...] = EVENTS  #: The events its webhook is subscribed to.
     suspended: bool = False
     hook: tuple[str, str] = ("", "")  #: The address and secret of its webhook.
-    owners: set[str] | None = None  #: The lower-case logins it is installed on; None: everywhere.
+    owners: set[str] | None = None  #: Logins that installed it, in lower case; None for all.
     excluded: set[int] = field(default_factory=set)  #: Ids of repositories it is not installed on.
     callbacks: tuple[str, ...] = ()  #: Where people are sent back to after they sign in with it.
     client_secret: str = ""
@@ -108,9 +108,9 @@ class Token:
     """A token's account and rights."""
 
     user: User
-    scopes: str | None = None  #: The scopes of a classic token; None: another kind of token.
+    scopes: str | None = None  #: The scopes of a classic token; if None, another kind of token.
     app: App | None = None
-    installation: int = 0  #: The id of the App's installation; 0: no installation token.
+    installation: int = 0  #: The id of the App's installation; if 0, no installation token.
     expires_at: datetime | None = None
     #: The permissions to which the token was narrowed. None if it has all permissions of the App.
     narrowed: dict[str, str] | None = None
@@ -137,7 +137,7 @@ class SignInCode:
     app: App
     user: User
     redirect_uri: str
-    challenge: str  #: Of PKCE; empty: none was sent.
+    challenge: str  #: Of PKCE; if empty, none was sent.
     until: datetime
 
 

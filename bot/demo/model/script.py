@@ -38,7 +38,7 @@ class Turn(Struct, frozen=True):
 class Step(Struct, frozen=True, kw_only=True):
     """One response of the model, with the fault that is injected into it, if any."""
 
-    uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; None: the turn ends.
+    uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; if None, the turn ends.
     say: str = ""
     think: str = ""
     sleep: float = 0.0

@@ -17,7 +17,7 @@ from runtimes.agents.shared.files import Count, Dollars, Seconds
 from runtimes.agents.shared.messages import Message, MessageKind
 
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
-PROMPT, NOTE = "#### ", "> "  #: How lines of a prompt and of Aider itself begin.
+PROMPT, NOTE = "#### ", "> "  #: The beginnings of a prompt's lines, and of Aider's own.
 
 
 class AiderProperties(Struct, frozen=True):

@@ -45,7 +45,7 @@ class _Turn(Struct):
     """When the newest turn began and ended, as either the hooks or the transcript say."""
 
     began: datetime | None = None
-    ended: datetime | None = None  #: None: it has not ended.
+    ended: datetime | None = None  #: If None, it has not ended.
 
     def begin(self, at: datetime | None) -> None:
         self.began, self.ended = at, None

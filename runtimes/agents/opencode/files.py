@@ -163,7 +163,7 @@ class OpenCodeMessageReader:
         self._database_files = database_files(files)
         #: Position of the last part that was returned completely.
         self._position: tuple[float, str, str] = (0, "", "")
-        #: The part after it, if its call was returned and its result is still missing.
+        #: The next part, if its call was returned and its result is still missing.
         self._called = ""
         self._exhausted: tuple[object, ...] = ()  #: Fingerprint when there were no more messages.
 

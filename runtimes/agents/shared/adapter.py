@@ -46,7 +46,7 @@ class AgentAdapter(ABC):
     program = ""  #: The usual command.
     install = ""  #: The command that installs it.
     other_login = ""  #: The end of a sentence that names other ways to sign in.
-    not_adopted = ""  #: Why it cannot resume a copy of a user's conversation; empty: it can.
+    not_adopted = ""  #: Why it cannot resume a copy of a user's conversation; if empty, it can.
 
     #: The pause that the program needs between a paste and Enter, in seconds (measured with five
     #: programs).
@@ -67,7 +67,7 @@ class AgentAdapter(ABC):
     limits_mcp_servers, limits_hooks = False, False
     supports_subagents = True  #: Whether it can start subagents, which can be switched off.
     limits_subagents = False  #: Whether the number of its concurrent subagents can be limited.
-    provider = ""  #: Base URL of its provider's API, without a version; empty: unknown.
+    provider = ""  #: Base URL of its provider's API, without a version; if empty, unknown.
     #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
     #: Matches the input box on the screen, with its text as group 1. None if only colours mark the

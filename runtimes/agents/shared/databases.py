@@ -20,7 +20,7 @@ from runtimes.files import open_regular
 #: A database that has more bytes, with its log, is not read.
 _MOST_BYTES = 256 * 1024 * 1024
 _SECONDS = 2.0  #: For all queries on one connection; honest ones take milliseconds.
-_STEPS = 10_000  #: Of SQLite's virtual machine, between two looks at the time.
+_STEPS = 10_000  #: Instructions of SQLite's virtual machine between two checks of the time.
 _STEP_BYTES = 1024 * 1024
 #: A value of more bytes makes a query fail.
 _VALUE_BYTES = 64 * 1024 * 1024

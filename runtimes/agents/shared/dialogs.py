@@ -25,13 +25,13 @@ class AnswerStep(Struct, frozen=True, kw_only=True):
 
     keys: tuple[str, ...] = ()  #: Names of keys to press first.
     text: str = ""  #: Pasted and submitted afterwards.
-    request: Callable[[], None] | None = None  #: Called in their place; raises `OSError`.
+    request: Callable[[], None] | None = None  #: Called instead of keys and text; raises `OSError`.
 
 
 class Dialog(Struct, frozen=True, kw_only=True):
     """The dialog that a program shows now."""
 
-    id: str = ""  #: Differs from that of the next dialog; empty: no dialog is recognised.
+    id: str = ""  #: Differs from the next dialog's id; empty if no dialog is recognised.
     state: str = ""  #: Changes with every step of an answer that takes several.
     choices: tuple[tuple[str, AnswerStep], ...] = ()  #: Each label with the step that takes it.
     #: Returns the next step of an answer in free text, or None if the text does not fit. None if

@@ -30,7 +30,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: MessageKind
     text: str = ""
-    at: datetime | None = None  #: None: the program records no time.
+    at: datetime | None = None  #: If None, the program records no time.
     tool: str = ""  #: The called tool's name.
     call: str = ""  #: Id of the tool call.
     answer: str = ""  #: Id of the model response that this message is part of.

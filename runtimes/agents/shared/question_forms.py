@@ -48,14 +48,14 @@ class Question(Struct, frozen=True):
 class FormScreen(Struct, frozen=True, kw_only=True):
     """What a question tool's form shows now."""
 
-    at: int | None  #: Index of the question shown; None: the answers are about to be sent.
+    at: int | None  #: Index of the question shown; if None, the answers are about to be sent.
     text: str  #: The form's text, which changes with every step.
-    marked: int = 0  #: The choice that Enter takes, from 1; 0: none.
+    marked: int = 0  #: The choice that Enter takes, from 1; if 0, none.
     ticks: dict[int, bool] = {}  #: Whether each choice on the screen is ticked, by its number.
-    own: tuple[str, ...] | None = None  #: Keys to press before free text; None: it takes none.
+    own: tuple[str, ...] | None = None  #: Keys to press before free text; None if it takes none.
     typed: str = ""  #: Free text in the field that was not sent.
-    answers: tuple[str, ...] = ()  #: The answers about to be sent, where the form shows them.
-    proceed: tuple[str, ...] = ()  #: Keys that confirm, where nothing is left to choose.
+    answers: tuple[str, ...] = ()  #: The answers about to be sent, if the form shows them.
+    proceed: tuple[str, ...] = ()  #: Keys that confirm when nothing is left to choose.
 
 
 class _Arguments(Struct, frozen=True):

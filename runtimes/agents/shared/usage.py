@@ -28,7 +28,7 @@ class UsageCounter:
     def __init__(self) -> None:
         self._responses: dict[str, tuple[str, Usage]] = {}
         self._models: dict[str, Usage] = {}
-        self._total: Usage | None = _NOTHING  #: None: `usage` has to sum up again.
+        self._total: Usage | None = _NOTHING  #: If None, `usage` has to sum up again.
 
     def count(self, response: str, model: str, used: Usage) -> None:
         """Count one response by its id; a later record of the same id replaces the earlier one."""
