@@ -26,13 +26,13 @@ class CommandOutcome(Struct, frozen=True, kw_only=True):
     kind: Annotated[str, Meta(examples=["start"])]
     text: str
     accepted: Annotated[
-        bool | None, Meta(description="Null: the bot has neither applied nor refused it yet.")
+        bool | None, Meta(description="If null, the bot has neither applied nor refused it yet.")
     ]
-    reason: Annotated[str, Meta(description="Why it was refused; empty: it was not.")]
-    status: Annotated[str, Meta(description="The session's status; empty: there is no session.")]
+    reason: Annotated[str, Meta(description="Why it was refused; if empty, it was not.")]
+    status: Annotated[str, Meta(description="The session's status; if empty, there is no session.")]
     because: Annotated[str, Meta(description="Why the session has this status.")]
     reply: Annotated[
-        str, Meta(description="The reply, or what the command waits for; empty: there is none.")
+        str, Meta(description="The reply, or what the command waits for; if empty, there is none.")
     ]
 
 

@@ -19,7 +19,7 @@ class OutcomeEntry(Struct, frozen=True, kw_only=True):
     """One effect of a delivery."""
 
     text: Annotated[str, Meta(description="What it is, in words.")]
-    session: Annotated[str, Meta(description="The session that it concerns; empty: none yet.")]
+    session: Annotated[str, Meta(description="The session that it concerns; if empty, none yet.")]
 
 
 class DeliveryEntry(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class DeliveryEntry(Struct, frozen=True, kw_only=True):
     at: datetime
     state: Annotated[str, Meta(description="`waiting`, `done`, `failed` or `ignored`.")]
     repository: Annotated[
-        str, Meta(description="The repository that it names; empty: none, or several.")
+        str, Meta(description="The repository that it names; if empty, none, or several.")
     ]
     text: Annotated[str, Meta(description="Why it failed or was ignored; empty otherwise.")]
     outcomes: tuple[OutcomeEntry, ...]

@@ -49,20 +49,20 @@ class ProcessState(Struct, frozen=True, kw_only=True):
     ready: Annotated[bool, Meta(description="As `/readyz` says.")]
     store_writable: bool
     scheduler_running: bool
-    standby_reason: Annotated[str, Meta(description="Empty: this instance acts.")]
+    standby_reason: Annotated[str, Meta(description="If empty, this instance acts.")]
     sweep_age_seconds: Annotated[
         float | None, Meta(description="Seconds since the bot last read the state of all agents.")
     ]
     sweep_late: bool
     workers: tuple[WorkerState, ...]
     rate_limits: tuple[RateLimit, ...]
-    free_memory_mb: Annotated[int | None, Meta(description="Of the host, in MB; null: unknown.")]
+    free_memory_mb: Annotated[int | None, Meta(description="Of the host, in MB; if null, unknown.")]
 
 
 class IsolationUse(Struct, frozen=True, kw_only=True):
     """An isolation and the agent types that run in it."""
 
-    isolation: Annotated[str, Meta(description="Empty: none can be used, so no agent is started.")]
+    isolation: Annotated[str, Meta(description="If empty, no agent can be isolated or started.")]
     agent_types: tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ class HealthReport(Struct, frozen=True, kw_only=True):
     healthy: Annotated[bool, Meta(description="Whether there are no `problems`.")]
     problems: Annotated[tuple[str, ...], Meta(description="What is wrong, with the remedies.")]
     warnings: tuple[str, ...]
-    leader: Annotated[str, Meta(description="The process that acts; empty: none does.")]
+    leader: Annotated[str, Meta(description="The process that acts; if empty, none does.")]
     state: BotState
     process: Annotated[
         ProcessState | None, Meta(description="Null on the command line, without a server.")

@@ -37,7 +37,7 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
     project: Annotated[str, Meta(examples=["widgets"])]
     at: datetime
     kind: HistoryKind
-    actor: Annotated[str, Meta(description="A person, `agent` or `github`; empty: the bot.")]
+    actor: Annotated[str, Meta(description="A person, `agent` or `github`; if empty, the bot.")]
     status: Annotated[str, Meta(description="For decisions: what the session's status became.")]
     text: Annotated[str, Meta(description="What happened, in words.")]
     actions: Annotated[
@@ -68,7 +68,7 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     actor: str
     at: datetime
     text: str
-    answer: Annotated[str, Meta(description="The reply; empty: not applied yet, or frozen.")]
+    answer: Annotated[str, Meta(description="The reply; if empty, not applied yet, or frozen.")]
     refused: Annotated[bool, Meta(description="Whether `answer` says why it has no effect.")]
 
 
@@ -78,7 +78,7 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
     session: SessionSummary
     frozen: Annotated[Frozen | None, Meta(description="The freeze that applies to it.")]
     held: Annotated[
-        str, Meta(description="The commit that waits for the command `allow`; empty: none.")
+        str, Meta(description="The commit that waits for the command `allow`; if empty, none.")
     ]
     budgets: Annotated[tuple[BudgetUsage, ...], Meta(description="Only budgets with a limit.")]
     used: Annotated[tuple[UsageTotal, ...], Meta(description="Model usage by run.")]
@@ -93,12 +93,12 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
     ]
     attach: Annotated[
         str,
-        Meta(description="The command that attaches to the terminal on the server; empty: none."),
+        Meta(description="The command that attaches to the terminal on the server, if any."),
     ]
     log: Annotated[str, Meta(description="The last lines of the agent's output.")]
     resources: Annotated[
         Resources | None,
-        Meta(description="What its run uses; null: it does not run, or this cannot be measured."),
+        Meta(description="What its run uses; null if that is unknown or it does not run."),
     ]
 
 

@@ -68,25 +68,25 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     origin: Annotated[
         str, Meta(description="What it was opened for: `issue`, `prompt`, `pull` or `chat`.")
     ]
-    issue: Annotated[int, Meta(description="Its number; 0: the session has no issue.")]
+    issue: Annotated[int, Meta(description="Its number; if 0, the session has no issue.")]
     issue_url: str
     pulls: tuple[PullSummary, ...]
     status: str
-    outcome: Annotated[str, Meta(description="The status it ended with; empty: it has not ended.")]
+    outcome: Annotated[str, Meta(description="Its last status; empty if it has not ended.")]
     since: Annotated[datetime, Meta(description="When `status` last changed.")]
     activity: str
     because: str
     reason: str
-    remedy: Annotated[str, Meta(description="What people can do; empty: nothing is wrong.")]
+    remedy: Annotated[str, Meta(description="What people can do; if empty, nothing is wrong.")]
     needs_person: Annotated[bool, Meta(description="Whether it waits for a person to do that.")]
     blockers: tuple[str, ...]
     requester: str
-    agent: Annotated[str, Meta(description="The agent's name; empty: not assigned yet.")]
+    agent: Annotated[str, Meta(description="The agent's name; if empty, not assigned yet.")]
     agent_type: str
     agent_info: AgentInfo
     branch: str
-    workspace: Annotated[str, Meta(description="Path of the workspace; empty: not created yet.")]
-    handle: Annotated[str, Meta(description="The run's name at its runtime; empty: no run yet.")]
+    workspace: Annotated[str, Meta(description="Path of the workspace; if empty, not created yet.")]
+    handle: Annotated[str, Meta(description="The run's name at its runtime; if empty, no run yet.")]
     run: int
     place: Annotated[QueuePlace | None, Meta(description="None: not queued.")]
     created: datetime

@@ -25,7 +25,7 @@ _TEXTS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "[AGENT [TYPE]]": {"pattern": rf"^\s*({_AGENT})?\s*$", "examples": ["ada"]},
     _MODE: {"pattern": rf"^\s*({_MODES})?\s*$", "examples": [f"{MODE}{PERMISSION_MODES[0]}"]},
-    "[METHOD]": {"enum": ["", *MergeMethod], "description": "Empty: the configured method."},
+    "[METHOD]": {"enum": ["", *MergeMethod], "description": "If empty, the configured method."},
     "COMMIT": {"pattern": r"^\s*[0-9a-fA-F]{7,40}\s*$", "examples": ["0a1b2c3"]},
     "+USD": {"pattern": rf"^\s*{_USD}\s*$", "examples": ["+5"]},
 }

@@ -84,14 +84,14 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = ""
     agent: Annotated[
-        str, Meta(description="As in the command `start`; empty: the project's agent.")
+        str, Meta(description="As in the command `start`; if empty, the project's agent.")
     ] = ""
     permission_mode: Literal["", "auto", "confirm", "reject"] = ""
     branch: Annotated[
-        str, Meta(max_length=100, description="A new branch; empty: named by the project.")
+        str, Meta(max_length=100, description="A new branch; if empty, named by the project.")
     ] = ""
     budget_usd: Annotated[
-        float, Meta(ge=0, le=MOST_USD, description="This session's; 0: the project's.")
+        float, Meta(ge=0, le=MOST_USD, description="This session's; if 0, the project's.")
     ] = 0.0
     metadata: dict[str, str] = {}
     another: Annotated[
@@ -115,7 +115,7 @@ class AcceptedCommand(Struct, frozen=True):
     session: Annotated[str, Meta(examples=["widgets-12"])]
     kind: str
     text: str
-    new: Annotated[bool, Meta(description="False: this request was accepted before.")]
+    new: Annotated[bool, Meta(description="If false, this request was accepted before.")]
 
 
 _METADATA_NAME = Schema(pattern=f"^{METADATA_KEY.pattern}$")

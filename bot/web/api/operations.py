@@ -31,7 +31,7 @@ DeliveryPath = Annotated[
     PathParameter(description="The ID of a delivery.", examples=[Example(value=DELIVERY)]),
 ]
 RunNumber = Annotated[
-    int, QueryParameter(gt=-1, le=10**9, description="The number of the run; 0: the last one.")
+    int, QueryParameter(gt=-1, le=10**9, description="The number of the run; if 0, the last one.")
 ]
 Limit = Annotated[
     int, QueryParameter(ge=1, le=MOST_ITEMS, description="Maximum number of items on a page.")

@@ -61,13 +61,13 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
     """A page of deliveries."""
 
     items: list[DeliveryEntry]
-    cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
+    cursor: Annotated[str | None, Meta(description="For the next page; if null, this is the last.")]
 
 
 class Account(Struct, frozen=True, kw_only=True):
     """For whom a token acts, and what it allows."""
 
-    login: Annotated[str, Meta(description="On GitHub; empty: of the page's token.")]
+    login: Annotated[str, Meta(description="On GitHub; if empty, of the page's token.")]
     most: Annotated[str, Meta(description="The permission that the token allows at most.")]
     expires: Annotated[datetime | None, Meta(description="When a personal token ends.")]
     permissions: Annotated[

@@ -66,14 +66,14 @@ class SessionListPage(Struct, frozen=True, kw_only=True):
     """A page of sessions."""
 
     items: list[SessionSummary]
-    cursor: Annotated[str | None, Meta(description="For the next page; null: this is the last.")]
+    cursor: Annotated[str | None, Meta(description="For the next page; if null, this is the last.")]
 
 
 class HistoryPage(Struct, frozen=True, kw_only=True):
     """A page of a session's history."""
 
     items: list[HistoryEntry]
-    cursor: Annotated[int | None, Meta(description="For the next page; null: this is the last.")]
+    cursor: Annotated[int | None, Meta(description="For the next page; if null, this is the last.")]
 
 
 class TranscriptPage(Struct, frozen=True, kw_only=True):
@@ -227,7 +227,7 @@ def read_log(
         QueryParameter(
             gt=-1,
             le=_LAST_BYTE,
-            description="The `cursor` of the page before; 0: from the beginning. Without it: the"
+            description="The `cursor` of the page before; 0 for the beginning. Without it: the"
             " last lines.",
         ),
     ] = None,
