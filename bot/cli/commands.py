@@ -129,7 +129,7 @@ def spawn(
         typer.Option(encoding="utf-8", metavar="FILE", help="Prompt from a file; - for stdin."),
     ] = None,
     another: Annotated[
-        bool, typer.Option("--another", help="Open one even if the issue has a session.")
+        bool, typer.Option("--another", help="Open a session even if the issue has one.")
     ] = False,
     agent: Annotated[
         str,

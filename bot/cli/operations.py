@@ -40,7 +40,7 @@ def deliveries(
         typer.Option("--all", help="List the last deliveries in every state, with their effects."),
     ] = False,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Process them again, for example after an upgrade.")
+        bool, typer.Option("--retry", help="Process failed ones again, e.g. after an upgrade.")
     ] = False,
     as_json: Json = False,
 ) -> None:

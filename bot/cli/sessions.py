@@ -56,7 +56,7 @@ def ls(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Only sessions whose ID, title or branch contains this, or of this number.",
+            help="Only sessions whose ID, title or branch contains this text, or with this number.",
         ),
     ] = "",
     limit: Annotated[

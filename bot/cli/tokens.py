@@ -29,7 +29,7 @@ def create(
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help="Most it may do: read, message, steer or admin. Each includes those before.",
+            help="The most it allows: read, message, steer or admin. Each includes those before.",
         ),
     ] = "read",
     days: _Days = 30.0,
@@ -133,7 +133,7 @@ def _made(token: str, made: "PersonalToken") -> "RenderableType":
     from rich.text import Text
 
     says = (
-        f"Copy it now: it is not shown again. It acts for @{made.login} with the scope"
+        f"Copy the token now: it is not shown again. It acts for @{made.login} with the scope"
         f" {made.scope} until {made.expires:%Y-%m-%d}."
         f" `mergewright token revoke {made.id}` ends it."
     )

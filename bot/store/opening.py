@@ -195,7 +195,7 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     known = {migration.name for migration in migrations._migrations}
     if newer := ours - known:
         copy = _copy_of(path, max(ours & known, default=""))
-        back = f", or stop the bot and put {copy} in its place: the copy of before the upgrade"
+        back = f", or stop the bot and put {copy} in its place: the copy from before the upgrade"
         raise StoreUnusable(
             f"the database {path} was written by a newer version of Mergewright (its schema has"
             f" {min(newer)!r}): install that version{back if copy.exists() else ''}"

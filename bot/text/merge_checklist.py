@@ -35,22 +35,22 @@ NEEDS: Final = (
 
 #: Who resolves a blocker, by its name, while the session waits for no person.
 RESOLVED_BY: Final[Mapping[str, str]] = {
-    "behind": "Mergewright updates it before it merges, or on the command `update`",
+    "behind": "Mergewright updates the branch before it merges, or on the command `update`",
     "changes_requested": "the agent addresses the review",
-    "ci_failing": "the agent fixes them",
-    "ci_held": "a person reruns or approves them on GitHub, unless Mergewright reruns them",
+    "ci_failing": "the agent fixes the checks",
+    "ci_held": "a person reruns or approves the checks on GitHub, unless Mergewright does",
     "ci_missing": "a person starts the checks on GitHub, or commands `merge`",
     "ci_pending": "the checks finish by themselves",
     "conflict": "the agent resolves the conflict",
-    "draft": "Mergewright marks it as ready once its checks pass; a person can too",
-    "frozen": "a person unfreezes it",
+    "draft": "Mergewright marks the pull request as ready once its checks pass, or a person does",
+    "frozen": "a person unfreezes the session",
     "held": "a person removes what holds the merge",
-    "not_settled": "it resolves by itself within a minute or two",
+    "not_settled": "the wait ends by itself within a minute or two",
     "protected": "a person has to meet or change the rule on GitHub",
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
     "stacked": "the other pull request is merged first",
-    "unknown": "GitHub computes it, usually within seconds",
+    "unknown": "GitHub computes the result, usually within seconds",
 }
 #: Blockers that the agent resolves, unless the session waits for a person.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
@@ -63,8 +63,8 @@ NOT_READY: Final = "waits for the lines above"
 
 #: Who merges an unblocked pull request, by what `merge_awaits` returns.
 MERGED_BY: Final[Mapping[Reason | None, str]] = {
-    None: "Mergewright merges it as soon as nothing blocks it",
+    None: "Mergewright merges the pull request as soon as nothing blocks it",
     Reason.AWAITS_MERGE: "a person commands `merge`",
     Reason.AWAITS_MANUAL_MERGE: "a person merges it on GitHub",
-    Reason.MERGE_BARRED: "a person merges it on GitHub: a rule keeps the bot from doing so",
+    Reason.MERGE_BARRED: "a person merges it on GitHub, because a rule keeps the bot from it",
 }

@@ -160,7 +160,7 @@ def outsider(login: str) -> str:
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
         "only people with write access, and those listed in the configuration, can instruct the "
         "bot. The commands `merge`, `allow`, `budget` and `adopt` always need write access. One of "
-        "these people can repeat it."
+        "these people can repeat the action."
     )
 
 
@@ -299,7 +299,7 @@ def without_git_lfs(repository: str) -> str:
     """Return why a run does not start: files of Git LFS cannot be written."""
     return (
         f"{repository} has files of Git LFS, and git-lfs is not installed here: install it, or"
-        " set lfs-max-mb = 0 to have their pointers in checkouts"
+        " set lfs-max-mb = 0 to have only their pointers in checkouts"
     )
 
 
@@ -307,7 +307,7 @@ def too_many_lfs_files(megabytes: int, most: int) -> str:
     """Return why a run does not start: the checkout's files of Git LFS exceed the limit."""
     return (
         f"the checkout has {megabytes} MB of Git LFS files, more than lfs-max-mb = {most}: raise"
-        " it, leave folders out with `sparse`, or set it to 0 to have their pointers in checkouts"
+        " the limit, leave folders out with `sparse`, or set it to 0 to have only pointers there"
     )
 
 

@@ -56,17 +56,17 @@ LOOK: Final = "Look at the terminal"
 IN_CHAT: Final = "Nothing to do: write to the agent in its terminal or here."
 #: The next step of a session that waits for no person, by its status.
 BY_ITSELF: Final[Mapping[str, str]] = {
-    Status.QUEUED: "Nothing to do: it starts by itself.",
+    Status.QUEUED: "Nothing to do: the session starts by itself.",
     Status.SPAWNING: "Nothing to do: the agent is being started.",
     Status.WORKING: "Nothing to do: the agent is working.",
     Status.PR_OPEN: "Nothing to do yet: see what blocks the merge.",
-    Status.CI_FAILED: "Nothing to do: the agent fixes what failed.",
+    Status.CI_FAILED: "Nothing to do: the agent fixes the failed checks.",
     Status.CHANGES_REQUESTED: "Nothing to do: the agent addresses the review.",
     Status.REVIEW_PENDING: "Review the pull request on GitHub.",
     Status.APPROVED: "Nothing to do yet: see what blocks the merge.",
-    Status.MERGEABLE: "Nothing to do: Mergewright merges it.",
+    Status.MERGEABLE: "Nothing to do: Mergewright merges the pull request.",
     Status.CLEANUP: "Nothing to do: the workspace is being removed.",
-    Status.MERGED: "Done: it is merged.",
+    Status.MERGED: "Done: the pull request is merged.",
     Status.DONE: "Done: nothing more happens here.",
 }
 

@@ -80,7 +80,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Close the issues that block this one, or remove them from its dependencies.", _INFO
     ),
     Reason.ISSUES_IN_CIRCLE: Advice(
-        "Remove one of these issues from the dependencies of another, or close it."
+        "Close one of these issues, or remove it from the dependencies of another."
     ),
     Reason.MANUALLY_KILLED: Advice("Write `/mergewright start` to continue.", _INFO),
     Reason.PR_CLOSED: Advice("Reopen the pull request to continue; its branch is kept.", _INFO),

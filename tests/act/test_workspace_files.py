@@ -39,7 +39,7 @@ def test_no_run_starts_without_git_lfs(uses_lfs: Site, monkeypatch: pytest.Monke
     assert isinstance(refusal, Rejected)
     assert refusal.why == (
         "acme/widgets has files of Git LFS, and git-lfs is not installed here: install it, or set"
-        " lfs-max-mb = 0 to have their pointers in checkouts"
+        " lfs-max-mb = 0 to have only their pointers in checkouts"
     )
     has(uses_lfs, lfs_max_mb=0)
     uses_lfs.workspace.remove()

@@ -115,7 +115,7 @@ def test_what_needs_a_person_comes_first_and_says_what_to_do(server: RemoteBoard
         ]
         await screen.chooses("widgets-1")
         await screen.press("j")
-        await screen.shows("#34 1 failed", "Nothing to do: the agent fixes what failed.")
+        await screen.shows("#34 1 failed", "Nothing to do: the agent fixes the failed checks.")
         await screen.chooses("widgets-2")
         await screen.press("down", "k", "k")
         await screen.chooses("widgets-1")

@@ -42,12 +42,13 @@ def test_what_blocks_comes_before_what_is_met() -> None:
     )
     assert shown(checklist(session, None)) == [
         "x Pull request #34: it is open; ",
-        "- Checks: failing checks: unit; the agent fixes them",
+        "- Checks: failing checks: unit; the agent fixes the checks",
         "- Checks: waits for lint; the checks finish by themselves",
         "- Not held: it is based on #30; the other pull request is merged first",
         "x Review: no review is missing; ",
         "x No conflicts: it can be merged into its base branch; ",
-        "- Merge: waits for the lines above; Mergewright merges it as soon as nothing blocks it",
+        "- Merge: waits for the lines above; Mergewright merges the pull request as soon as nothing"
+        " blocks it",
     ]
 
 
@@ -65,7 +66,7 @@ def test_a_person_resolves_what_the_agent_could_not() -> None:
 @pytest.mark.parametrize(
     ("awaits", "resolver", "person"),
     [
-        (None, "Mergewright merges it as soon as nothing blocks it", False),
+        (None, "Mergewright merges the pull request as soon as nothing blocks it", False),
         (Reason.AWAITS_MERGE, "a person commands `merge`", True),
         (Reason.AWAITS_MANUAL_MERGE, "a person merges it on GitHub", True),
     ],

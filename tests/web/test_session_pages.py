@@ -45,8 +45,11 @@ def test_the_page_begins_with_what_blocks_the_merge_and_who_resolves_it(site: Si
     items = re.findall(r'<li class="(\w+)">\s*<span class="mark"', page)
     assert items == ["met", "missing", "met", "met", "missing"]
     for words in (
-        *("Failing checks: &lt;unit&gt;.", "The agent fixes them.", "Pull request #34"),
-        *("A person commands <code>merge</code>.", "Nothing to do: the agent fixes what failed."),
+        *("Failing checks: &lt;unit&gt;.", "The agent fixes the checks.", "Pull request #34"),
+        *(
+            "A person commands <code>merge</code>.",
+            "Nothing to do: the agent fixes the failed checks.",
+        ),
     ):
         assert words in page, words
 
