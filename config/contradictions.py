@@ -288,6 +288,6 @@ def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
 
 
 def short(value: object) -> str:
-    """Return a value as an error message shows it, in at most 60 characters."""
+    """Return a value in the form of error messages, in at most 60 characters."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -20,7 +20,7 @@ _MB = 1024 * 1024
 #: The most files and folders of a session, and the most levels of nested folders. A measurement
 #: holds two open descriptors for each level.
 MOST_FILES, MOST_LEVELS = 2_000_000, 100
-#: A measurement rests after so many files, nine times as long as they took.
+#: A measurement rests after this many files, nine times as long as these took.
 _SLICE, _REST = 1000, 9.0
 _BLOCK_BYTES = 512  #: Of `st_blocks`: stat(2).
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -88,7 +88,7 @@ class LocalSteps:
         return record
 
     def _looked(self, run: RunRef, record: StepRecord, spec: StepSpec, now: datetime) -> StepRecord:
-        """Look at an attempt that has not ended as far as is known, and record its end."""
+        """Check an attempt that is recorded as running, and record its end."""
         files = self._files(run, record)
         seen = self._runtime.look().get(record.name)
         if seen is None and not supervised.spent(files.dir):

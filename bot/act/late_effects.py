@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _LOOKS = 2
 #: How long actions are checked for a former leader whose end cannot be observed.
 _LONGEST = timedelta(days=1)
-#: Actions that show a state, which a former leader may have replaced by an older one.
+#: Actions that show a state, which a former leader may have replaced by an older state.
 _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Label
 
 
@@ -47,8 +47,8 @@ _Shown = actions.Report | actions.ReportCheck | actions.ShowStatus | actions.Lab
 class LateEffects:
     """Removes duplicate effects of former leaders, which are bots that lost the lease.
 
-    Each resync calls `remove`. Effects of an action are searched until shortly after its former
-    leader has ended, and for a day at most.
+    Each resync calls `remove`. The effects of an action are searched for until shortly after its
+    former leader has ended, but at most for a day.
     """
 
     outbox: OutboxTable

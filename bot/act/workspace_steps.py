@@ -24,9 +24,9 @@ from runtimes.isolation.base import PROXY_PORT
 
 _log = logging.getLogger(__name__)
 
-#: How soon commands that run are looked at again.
+#: The interval at which running commands are checked.
 _AGAIN = timedelta(seconds=1)
-#: How often a teardown is begun that was interrupted each time.
+#: The most attempts at a teardown, if each attempt is interrupted.
 _TEARDOWNS = 3
 
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 #: Reads a file's bytes from one offset to another; fewer if it is shorter.
 _Read = Callable[[int, int], bytes]
 
-#: How many bytes at the copy's end a file must have in common with it to be the same file.
+#: How many bytes at the copy's end must be equal in a file for it to count as the same file.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
 #: Larger files, in bytes, are not archived.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _Names = Callable[["Settings"], Iterator[str]]
 _Complete = Callable[[typer.Context, str], list[str]]
 
-#: What shells take for a word as it is.
+#: Texts that shells read as one word without quotes.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-#: More are of no use as choices.
+#: The most choices that are useful to a person.
 _MOST = 200
 #: How long a person waits for a writer, in seconds.
 _BUSY_SECONDS = 0.05

@@ -296,7 +296,7 @@ def isolation(installed: Installation) -> CheckResult:
 
 
 def git_lfs(installed: Installation) -> CheckResult | None:
-    """Whether git-lfs is there, if a branch of a project has files of Git LFS."""
+    """Check that git-lfs is installed if a branch of a project has files of Git LFS."""
     using = [name for name in installed.settings.projects if _uses_lfs(installed, name)]
     if not using:
         return None

@@ -50,7 +50,7 @@ class Interview:
     """Asks questions at a terminal, or takes the answers from options. Raises `CliError`."""
 
     def __init__(self, *, asks: bool) -> None:
-        """`asks` says that there is a person at a terminal."""
+        """`asks` says whether there is a person at a terminal to ask."""
         self.asks = asks
 
     def answer(

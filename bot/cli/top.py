@@ -185,7 +185,7 @@ class Top(App[None]):
         self._show_details()
 
     def on_board_failed(self, message: BoardFailed) -> None:
-        """Say that what is shown may be old."""
+        """Say that the board shown may be out of date."""
         for notice in self.query("#notice").results(Static):
             notice.update(Text(f"Not up to date: {message.why}"))
             notice.display = True
@@ -353,7 +353,7 @@ def _line(card: Card) -> Text:
 
 
 def _details(card: Card) -> Text:
-    """Return what is worth knowing about a session, what is to be done first."""
+    """Return the details of a session: title, status, question, then what to do next."""
     row, action = card.row, card.next
     text = Text.assemble((row.title, "bold"), "\n", sentence(row.because))
     if row.agent_info.question:

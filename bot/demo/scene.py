@@ -48,7 +48,7 @@ _ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """An issue, the file it asks for, one word that only CI knows, one only the reviewer."""
+    """An issue, the file it asks for, and two words that only CI and the reviewer know."""
 
     issue: Issue
     file: str

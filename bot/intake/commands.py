@@ -14,9 +14,9 @@ from bot.text.markdown import Address, addresses
 from lifecycle.model.names import MAKES_PULL, MODE, NAME, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
-#: A longer word of a comment is not quoted in a reply, nor compared with commands.
+#: Longer words of a comment are neither quoted in a reply nor compared with commands.
 _MAX_WORD = 40
-#: Characters that a reply never quotes from a comment, so that it has no mention or markup.
+#: Characters that a reply never quotes from a comment, so that no quote has mentions or markup.
 _UNQUOTABLE = re.compile(r"[^\w.-]")
 _UNQUOTABLE_TEXT = re.compile(r"[^\w ,.?!'-]")
 
@@ -26,7 +26,7 @@ _MARKS = ".,;:!"
 
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,38}", re.ASCII)
 _AMOUNT = re.compile(r"\+?\s?\$?([0-9]{1,5}(?:\.[0-9]{1,2})?)(?:\s?(?:usd|\$))?", re.IGNORECASE)
-#: As `bot.store` makes them.
+#: The IDs of sessions, as `bot.store` makes them.
 _SESSION = re.compile(r"[a-z0-9][a-z0-9-]*-(?:[cp][0-9]{1,9}|[0-9]{1,10}[a-z]{0,2})")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _MODE = f"[{MODE}MODE]"  #: The optional mode, as the usage of a command shows it.

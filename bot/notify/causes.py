@@ -16,7 +16,7 @@ from runtimes.agents.shared.dialogs import choices_in
 
 #: The priorities, from the least to the most urgent.
 _PRIORITIES = (Priority.INFO, Priority.WARNING, Priority.ACTION, Priority.URGENT)
-#: By type of a message, the type of the message that its cause is gone.
+#: For each type of message, the type of the message that reports the end of its cause.
 _OVER = {"session.needs_person": "session.resolved", "incident.opened": "incident.resolved"}
 _DAY = timedelta(days=1)
 
@@ -132,7 +132,7 @@ def _ended(one: EndedSession, page: str, priority: Priority) -> Notification:
 
 
 def over(raised: Notification, now: datetime) -> Notification:
-    """Return the message that the cause of the earlier message `raised` is gone."""
+    """Return the message that reports the end of the cause of an earlier message, `raised`."""
     about, page = raised.data, str(raised.data["url"])
     if raised.type == "incident.opened":
         words = say.incident_over(about["text"], page)

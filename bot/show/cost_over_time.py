@@ -98,7 +98,7 @@ def _models(steps: Sequence[UsageStep]) -> tuple[ModelCost, ...]:
 
 
 def _length(seconds: int) -> int:
-    """Return the length of a column, of which at most about `_COLUMNS` cover so many seconds."""
+    """Return a column's length, so that about `_COLUMNS` columns at most cover these seconds."""
     week = 7 * _DAY
     fits = (one for one in _LENGTHS if one * _COLUMNS >= seconds)
     return next(fits, -(-seconds // (week * _COLUMNS)) * week)

@@ -11,7 +11,7 @@ from bot.store import DeliveryEffect, DeliveryRecord, Store
 from bot.text import page_text
 from bot.text.deliveries import command_words, refresh_words, why_ignored
 
-#: The most events shown of what happened next, and the most sessions they come from.
+#: The most subsequent events that are shown, and the most sessions with such events.
 _EVENTS, _SESSIONS = 20, 5
 
 

@@ -28,7 +28,7 @@ _ADD = """INSERT INTO commands
     ON CONFLICT (key) DO NOTHING"""
 _COMMANDS = """key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee
     FROM commands"""
-#: The ids of sessions that there are, were or will be, in a part of the alphabet.
+#: The ids of existing, deleted and requested sessions, in a part of the alphabet.
 NAMED = """SELECT id FROM sessions WHERE id BETWEEN :first AND :last
     UNION SELECT session FROM ledger WHERE session BETWEEN :first AND :last
     UNION SELECT spawn ->> 'session' FROM commands

@@ -80,7 +80,7 @@ class LeaseTable(StoreTable):
 
 
 def this_process() -> str:
-    """Return this process's owner name, `host:boot:pid:start`, from which it can be told to run."""
+    """Return this process's owner name, `host:boot:pid:start`, to check whether it still runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 

@@ -381,6 +381,6 @@ def version_7(db: Database) -> None:
 
 @migrations()
 def version_8(db: Database) -> None:
-    """Add what each model cost over time."""
+    """Add the cost of each model over time."""
     for statement in COSTS_OVER_TIME:
         db.execute(statement)

@@ -66,7 +66,7 @@ class SessionQuery(Struct, frozen=True, kw_only=True):
     person: str = ""  #: The login of the requester; upper and lower case are the same.
     #: A part of the ID, the title or the branch, or the number of an issue or a pull request.
     search: str = ""
-    #: `current` are those that have not ended or wait for a person, `waiting` wait for a person.
+    #: `current` sessions have not ended or wait for a person; `waiting` ones wait for a person.
     scope: SessionScope = "all"
     sort: SessionSort = "-created"  #: With `-`: descending. `since`: when the status changed.
     cursor: str = ""  #: The previous page's cursor (see `CURSOR`); empty for the first page.

@@ -10,7 +10,7 @@ from typing import Final
 _MOST_ESCAPES: Final = 4
 #: How many unescaped forms of one place are tried, which limits the time for a hostile text.
 _MOST_READINGS: Final = 50
-#: The most characters that stand for one, as in `\\\\ud83d\\\\ude00`.
+#: The most characters of one escaped character, as in `\\\\ud83d\\\\ude00`.
 _EXPANSION: Final = 24
 _LINE: Final = 20  #: The shortest line of a key that is searched for, in characters.
 _SHORTEST_BASE64: Final = 12

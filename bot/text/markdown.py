@@ -172,7 +172,7 @@ class _Page:
         self._edits.sort()
 
     def render(self) -> str:
-        """Return the text without what GitHub does not show."""
+        """Return the text without the parts that GitHub does not show."""
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:

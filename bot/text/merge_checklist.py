@@ -7,7 +7,7 @@ from lifecycle.model.status import Reason
 
 
 class Need(NamedTuple):
-    """Something that a merge needs, with the blockers which mean that it is missing."""
+    """A requirement of a merge, with the blockers that show that it is not met."""
 
     title: str
     blockers: frozenset[str]  #: Names of `BLOCKERS` in `lifecycle.judge.rules`, and `frozen`.

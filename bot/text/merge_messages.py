@@ -20,7 +20,7 @@ _TRAILER = re.compile(
 _NAMES: Final = {"co-authored-by": "Co-authored-by", "signed-off-by": "Signed-off-by"}
 #: The bot's own lines at the start of a description, and hidden comments.
 _OWN_LINES = re.compile(r"\A(?:Closes #\d+\s+)?Written by the agent [^\n]*\n*")
-#: One without an end extends to the end of the text, which takes linear time.
+#: A comment without an end extends to the end of the text, so that matching takes linear time.
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 

@@ -38,7 +38,7 @@ _OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token
 _READS = ("GET", "HEAD", "OPTIONS")
 #: The browser's next cookie, in the state of its request.
 _NEXT_COOKIE = "next-cookie"
-#: How often an open stream looks whether its visitor may still see it.
+#: The interval at which an open stream checks whether its visitor may still see it.
 _STREAM_SECONDS = 15.0
 
 

@@ -32,7 +32,7 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _begin(self) -> int:
-        """Return the number of the newest message there is."""
+        """Return the number of the newest message."""
 
     @abstractmethod
     async def _read(self, last: int) -> None:

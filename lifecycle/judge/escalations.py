@@ -60,7 +60,7 @@ def push_refused(view: SessionView) -> Finding | None:
 
 
 def left_off_branch(view: SessionView) -> Finding | None:
-    """The agent's commits are not on the session's branch, and asking it did not help."""
+    """The agent's commits are not on the session's branch, although it was asked to move them."""
     commits, cause = view.facts.work.off_branch, causes.off_branch(view)
     if commits is None or cause is None or not view.at_rest:
         return None

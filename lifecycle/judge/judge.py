@@ -224,7 +224,7 @@ class Judged(Struct, frozen=True):
     asked: tuple[Command, ...] = ()  #: All commands, including those without effect.
 
     def as_shown(self) -> "Judged":
-        """Return a copy with the outcome as the status if that is `cleanup`, else itself."""
+        """Return a copy whose status is the outcome, if the status is `cleanup`."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self

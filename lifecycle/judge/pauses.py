@@ -69,7 +69,7 @@ def by_budget(view: SessionView) -> Finding | Recheck | None:
 
 
 def exhausted(view: SessionView) -> Finding | Recheck | None:
-    """Return a finding for the first budget used up, or a `Recheck` when one may be."""
+    """Return a finding for the first budget used up, or a `Recheck` for when a budget may be."""
     state, facts, now = view.budgets, view.facts, view.now
     if not state.exhausted:
         return Recheck(state.changes_at) if state.changes_at else None

@@ -43,7 +43,7 @@ green = one_of(Ci.PASSING, Ci.NONE)
 _accepted = both(one_of(PullStage.OPEN), alone, green, one_of(Review.APPROVED, Review.NONE))
 #: Nothing blocks the merge. The bot merges only if this condition is met.
 ready = both(_accepted, one_of(Merge.CLEAN))
-#: Nothing blocks the merge but that the branch is behind its base.
+#: Nothing blocks the merge except that the branch is behind its base.
 ready_but_behind = both(_accepted, one_of(Merge.BEHIND))
 
 RULES: Final = (

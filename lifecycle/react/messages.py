@@ -238,7 +238,7 @@ def discussion(view: SessionView) -> tuple[dict[str, str], ...]:
 
 
 def _conversation(view: SessionView, thread: Thread) -> str:
-    """Return the comments of a thread that are for the agent, and the bot's own, as one text."""
+    """Return a thread's comments for the agent and the bot's own comments, as one text."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"
         for remark in thread.remarks

@@ -87,7 +87,7 @@ all_pushed = both(at_rest, one_of(Output.NOTHING, Output.PUSHED, Output.DIRTY))
 stale = one_of(Merge.CONFLICT, Merge.BEHIND)
 #: The pull request is in GitHub's merge queue.
 queued = one_of(Merge.QUEUED)
-#: The outcome, also in the status `cleanup`, which every outcome has until all is released.
+#: The outcome, also in the status `cleanup`, which lasts until the workspace is released.
 merged = one_of(Stage.MERGED)
 stopped = one_of(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 

@@ -34,7 +34,7 @@ from runtimes.isolation.programs import python, python_files
 from runtimes.isolation.trial import run_once
 
 _CLIENT = Path(containers.__file__).with_name("client.py")
-#: Where a container has `first.py`, with what belongs to it.
+#: The folder in a container with `first.py` and the files that it needs.
 _INSIDE = "/run/mergewright"
 _FILES = {
     "first.py": _CLIENT.with_name("first.py"),

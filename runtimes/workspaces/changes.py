@@ -10,7 +10,7 @@ from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.refs import is_sha
 
 _COMMITS = 250  #: The most commits of a branch that are listed.
-#: A page waits for it, and so may the bot's own work in the same workspace.
+#: The time limit: a page waits for the result, and the bot's own work in the workspace may.
 _SECONDS = 10.0
 
 

@@ -140,7 +140,7 @@ class Mirror:
         )
 
     def tracked(self, sha: str, names: Collection[str]) -> Sequence[str]:
-        """Return those of these files that the commit `sha` has."""
+        """Return the given files that the commit `sha` has."""
         return git(self.path, "ls-tree", "-r", "--name-only", _sha(sha), "--", *names).splitlines()
 
     def pull_template(self, sha: str) -> str:
@@ -292,7 +292,7 @@ class Mirror:
         return commit_at(self.path, f"{_OURS}/allowed/{check_branch(branch)}")
 
     def allow(self, branch: str, sha: str) -> None:
-        """Record a commit as the signed form of one that a person has allowed to be pushed."""
+        """Record a commit as the signed form of a commit whose push a person has allowed."""
         git(self.path, "update-ref", f"{_OURS}/allowed/{check_branch(branch)}", _sha(sha))
 
     def _took_off(self, branch: str, theirs: str) -> bool:
@@ -372,7 +372,7 @@ class Mirror:
         return own + git(self.path, "for-each-ref", *shown, "refs/heads").splitlines()
 
     def _published(self, sha: str) -> bool:
-        """Whether a branch of GitHub as last fetched, or the last push to a branch, has it."""
+        """Whether the commit is on a branch of GitHub, as last fetched or pushed."""
         if not self.contains(sha):
             return False
         refs = ("refs/heads", f"{_OURS}/pushed")

@@ -8,7 +8,7 @@ from runtimes.workspaces import refs
 from runtimes.workspaces.git import git, readable
 from runtimes.workspaces.session_git import SessionGit
 
-#: What git keeps beside a worktree's HEAD during a rebase, or while it applies patches.
+#: The files beside a worktree's HEAD during a rebase, or while git applies patches.
 _REBASES = ("rebase-merge", "rebase-apply")
 
 

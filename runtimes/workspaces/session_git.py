@@ -144,7 +144,7 @@ class SessionGit:
             self.on_files(*command, env=env, stdin=outside)
 
     def shown(self, names: Iterable[str]) -> list[str]:
-        """Return those of these files that the sparse checkout, if any, has."""
+        """Return the given files, without those that a sparse checkout leaves out."""
         outside = set(sparse.left_out(self.view, names))
         return [name for name in names if name not in outside]
 

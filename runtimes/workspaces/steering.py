@@ -69,7 +69,7 @@ class Steering:
         return [*found, *self._uncommitted()] if patterns else found
 
     def _uncommitted(self) -> list[str]:
-        """Return status entries of held files that are neither as restored nor as committed."""
+        """Return entries of held files that differ from their restored and committed states."""
         _, patterns = self._held()
         own = self._status("--untracked-files=all", "--", *pathspecs(patterns))
         changed = set(self._changed()) if own else set()

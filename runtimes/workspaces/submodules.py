@@ -167,7 +167,7 @@ def _pinned(repository: Path, commit: str, path: str) -> str:
 
 
 def _absolute(url: str, parent: str) -> str:
-    """Return the URL that a relative one means, as git does."""
+    """Resolve a relative URL as git does."""
     base = parent.rstrip("/")
     while url.startswith(("./", "../")):
         if url.startswith("../"):

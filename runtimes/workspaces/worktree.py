@@ -309,7 +309,7 @@ class Worktree:
         return [place / "lfs" / "objects" for place in (self.repository, self._view)]
 
     def in_checkout(self, names: Collection[str]) -> Collection[str]:
-        """Return those of these files that the checkout, which may be sparse, should have."""
+        """Return the given files that the checkout, which may be sparse, should have."""
         return self._git.shown(names)
 
     def write_lfs_files(self, names: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from runtimes.agents.shared.hooks import last_call
 from runtimes.agents.shared.question_forms import FormScreen, Question, asked_form, shown_question
 
 _CHOICE = re.compile(r"^(● )?(\d)\. +(.+)$", re.MULTILINE)
-#: The line below the field of a dialog that takes text, and how such a field begins.
+#: The line below the text field of a dialog, and the beginning of such a field.
 _TEXT_FOOTER = re.compile(r"\(?(?:Press )?Enter to submit\W+Esc to cancel")
 _TEXT_FIELD = re.compile(r"│ (?:> |╭)")
 #: The input box; group 1 is its text.

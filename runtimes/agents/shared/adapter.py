@@ -191,7 +191,7 @@ class AgentAdapter(ABC):
         return [f"{self._command[0]} is not installed: {self.install}{remedy}"]
 
     def _misconfigured(self, environ: Mapping[str, str], endpoint: Endpoint) -> list[str]:
-        """Return what the program's own credentials or settings lack, each with its remedy."""
+        """Return problems of the program's own credentials and settings, each with its remedy."""
         known = login_variable(self._type, environ, self.login_variables)
         if known or endpoint != PROVIDER_DEFAULT:
             return []
