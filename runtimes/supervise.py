@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -43,6 +44,8 @@ def main(folder: str, parent: int = 0) -> int:
     Returns 128 + N if signal N ended it, and 125 if it was not started. The program also ends when
     the process `parent` ends, which must be the parent process, unless it is 0.
     """
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # Lower for tmux: `tmux.sh`.
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     for number in _WAITED:  # The parent (nohup) may have them ignored.
         signal.signal(number, signal.SIG_DFL)

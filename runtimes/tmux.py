@@ -1,12 +1,13 @@
-"""Runs programs in a private tmux server, each with a supervisor in a tmux session of one pane."""
+"""Runs each program under a supervisor, in the only pane of a private tmux server of its own."""
 
-import glob
+import base64
 import hashlib
 import logging
 import os
 import re
 import secrets
 import shlex
+import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from runtimes.supervise import MARK
 log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
-_LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal} #{session_name}"
+_LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal}"
 _NAME = re.compile(r"[a-z0-9_-]+")
 #: "no current target": a server without a session is about to exit.
 _ABSENT = re.compile(
@@ -45,11 +46,14 @@ class _Absent(RuntimeFailure):
 
 
 class Tmux:
-    """The tmux runtime. Its folder has the socket, and `runs/NAME`: a link to each run's folder.
+    """The tmux runtime. Its folder has a socket for each run, and a link `runs/NAME` to its folder.
 
-    Targets are exact (`=NAME:`, see tmux(1)), because tmux also matches prefixes: `app-1` would
-    find `app-10`. The exit that tmux reports counts only if the supervisor has recorded none in the
-    run's folder.
+    A server of its own for each run, because a program's output can have tmux use memory without
+    end: tmux 3.3a keeps all titles that are pushed (`CSI 22 t`), and every version all combinations
+    of characters that were ever shown. A server that exceeds the limit in `tmux.sh` ends, and its
+    run alone with it.
+
+    The exit that tmux reports counts only if the supervisor has recorded none in the run's folder.
     """
 
     def __init__(self, options: Options) -> None:
@@ -57,19 +61,16 @@ class Tmux:
 
         self._data = options.data.absolute()
         self._runs = self._data / "runs"
-        self._socket = self._data / "tmux.sock"
-        if len(os.fsencode(self._socket)) > _SOCKET_PATH_BYTES:
+        if len(os.fsencode(self._socket("any"))) > _SOCKET_PATH_BYTES:
             raise RuntimeFailure(
-                f"{self._socket} is too long for a socket's path ({_SOCKET_PATH_BYTES} bytes): "
-                "choose a data folder with a shorter path"
+                f"{self._data} is too long for the path of a socket in it ({_SOCKET_PATH_BYTES} "
+                "bytes): choose a data folder with a shorter path"
             )
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._runs.mkdir(mode=0o700, exist_ok=True)
         self._env = {"PATH": options.path, **_ENV}
-        self._server = libtmux.Server(
-            socket_path=self._socket,
-            config_file=str(_HERE / "tmux.conf"),
-            tmux_bin=_HERE / "tmux.sh",
+        self._servers = libtmux.Server(
+            config_file=str(_HERE / "tmux.conf"), tmux_bin=_HERE / "tmux.sh"
         )
         self._exits: dict[str, Exit] = {}
         #: The runs with a killed supervisor of which no process is left.
@@ -89,46 +90,58 @@ class Tmux:
         session = ("-s", launch.name, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
         # tmux finishes a command sequence before it reads a pane's output, so the log is complete.
-        log = (_HERE / "output.sh", folder / "output.log", self._socket, launch.name, _LOG_BLOCKS)
+        log_file, own = folder / "output.log", self._socket(launch.name)
+        log = (_HERE / "output.sh", log_file, own, launch.name, _LOG_BLOCKS)
         words = shlex.join(("exec", *map(str, log)))
         pipe = ("pipe-pane", "-t", f"={launch.name}:", words.replace("#", "##").replace("%", "%%"))
-        command = ("new-session", "-d", *session, "--", *program, ";", *pipe)
         try:
-            self._tmux(*command)
-        except _Absent:  # The server exited with its last session; this starts a new one.
-            self._tmux(*command)
+            self._tmux(launch.name, "new-session", "-d", *session, "--", *program, ";", *pipe)
         except RuntimeFailure as failure:
             if "duplicate session" not in str(failure):
                 raise
 
     def look(self) -> Mapping[str, Seen]:
-        """Probe all runs with one `list-panes`; see `Runtime.look`.
+        """Probe all runs by their supervisors' records and by their sockets; see `Runtime.look`.
 
-        Ends processes that outlived a killed supervisor: a test server would keep its port, for
-        example, and a tool that still writes would disturb the next run in the same workspace.
+        Asks tmux only about runs without a record, or with a full log. Ends processes that outlived
+        a killed supervisor: a test server would keep its port, for example, and a tool that still
+        writes would disturb the next run in the same workspace.
         """
-        # Listed before the panes, so that a run that starts in between does not count as lost.
         try:
-            known = {entry.name for entry in os.scandir(self._runs)}
+            known = [entry.name for entry in os.scandir(self._runs)]
         except OSError as error:
             raise Unavailable(f"{self._runs} cannot be read: {error.strerror}") from error
-        try:
-            lines = self._tmux("list-panes", "-a", "-F", _LOOK)
-        except _Absent:
-            lines = []
-        looked: dict[str, Seen] = {}
-        for line in lines:
-            dead, active, code, killed, name = line.split(" ", 4)
-            at = from_seconds(int(active))
-            seen = Seen(runtime=Probe.ALIVE, program=Probe.ALIVE, output_at=at)
-            if dead == "1":
-                end = self._end(name, code, killed, at)
-                seen = replace(seen, program=Probe.DEAD, exit=end)
-            looked[name] = seen
-        lost = {name: self._lost(name) for name in known.difference(looked)}
-        looked |= {name: seen for name, seen in lost.items() if seen is not None}
+        found = {name: self._look(name) for name in known}
+        looked = {name: seen for name, seen in found.items() if seen is not None}
         self._end_orphans(looked)
         return looked
+
+    def _look(self, name: str) -> Seen | None:
+        """Return the probe of one run; None: it was not started."""
+        run = self._runs / name
+        end, started = self._record(name), supervised.started(run)
+        runtime = Probe.ALIVE if self._serves(name) else Probe.DEAD  # Not before it was started.
+        if not started and runtime is Probe.DEAD:
+            return None
+        printed, full = _printed(run / "output.log")
+        unproved = not started or (end is not None and end.code is None and end.signal is None)
+        if runtime is Probe.ALIVE and (unproved or full):
+            asked, printed = self._asked(name, end)
+            end = asked if unproved else end
+        program = Probe.ALIVE if end is None else Probe.DEAD
+        return Seen(runtime=runtime, program=program, exit=end, output_at=printed)
+
+    def _serves(self, name: str) -> bool:
+        """Whether the run has a tmux server: one that has ended accepts no connection."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.setblocking(False)  # The queue of a server that hangs may be full.
+            try:
+                client.connect(os.fsencode(self._socket(name)))
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+            except OSError:
+                return True
+        return True
 
     def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
         """Paste and submit in one command sequence; see `Runtime.send`.
@@ -166,7 +179,7 @@ class Tmux:
             if do:
                 commands += (";", "if-shell", "-F", "-t", target, "#{pane_dead}", otherwise, do)
             try:
-                printed = self._tmux(*commands)
+                printed = self._tmux(name, *commands)
             except _Absent as absent:
                 raise Gone(f"{name} does not run any more: {absent}") from None
         if printed != ["0"]:
@@ -180,7 +193,7 @@ class Tmux:
         target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
         try:
             printed = self._tmux(
-                *("has-session", "-t", f"={name}", ";", *first),
+                *(name, "has-session", "-t", f"={name}", ";", *first),
                 *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
                 *("if-shell", "-F", "-t", target, f"#{{||:#{{pane_dead}},#{{{mark}}}}}"),
                 *(otherwise, f"set-option -t {target} {mark} 1 ; {do}"),
@@ -191,27 +204,19 @@ class Tmux:
             raise Gone(f"the program of {name} has ended")
 
     def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
-        """Capture all terminals with one `source-file`; see `Runtime.screens`."""
-        mark = secrets.token_hex(16)
-        capture = "capture-pane -e -p" if coloured else "capture-pane -p"
-        script = "\n".join(
-            f"if-shell -F -t '={name}:' '#{{==:#{{session_name}},{name}}}' "
-            f"{{ {capture} -t '={name}:' ; display-message -p '{mark} {name}' }}"
-            for name in names
-        )
-        with self._file(self._data, script.encode()) as path:
-            try:
-                lines = self._tmux("source-file", glob.escape(path))
-            except _Absent:
-                return {}
+        """Capture each terminal; see `Runtime.screens`. Omits those whose servers hang."""
+        capture = ("capture-pane", *(("-e",) if coloured else ()), "-p")
         found: dict[str, str] = {}
-        screen: list[str] = []
-        for line in lines:
-            if line.startswith(mark):
-                found[line.split(" ")[1]] = "\n".join(screen).rstrip()
-                screen = []
-            else:
-                screen.append(line)
+        failed: Unavailable | None = None
+        for name in names:
+            try:
+                found[name] = "\n".join(self._tmux(name, *capture, "-t", f"={name}:")).rstrip()
+            except _Absent:
+                continue
+            except Unavailable as failure:
+                failed = failure
+        if failed and not found:
+            raise failed
         return found
 
     def stop(self, name: str, grace_seconds: float = 5.0) -> None:
@@ -220,37 +225,33 @@ class Tmux:
         if run.is_dir():
             supervised.end(run, grace_seconds)
         with suppress(_Absent):
-            self._tmux("kill-session", "-t", f"={name}")
+            self._tmux(name, "kill-server")
         if run.is_dir():  # Again, for a supervisor that was starting the first time.
             supervised.end(run, grace_seconds)
+        self._socket(name).unlink(missing_ok=True)  # A server that was killed leaves it.
         run.unlink(missing_ok=True)
         self._exits.pop(name, None)
 
     def attach(self, name: str) -> tuple[str, ...]:
         """Return the tmux command that opens the program's terminal; `C-b d` detaches."""
-        return ("tmux", "-u", "-S", str(self._socket), "attach-session", "-t", f"={name}")
+        return ("tmux", "-u", "-S", str(self._socket(name)), "attach-session", "-t", f"={name}")
 
-    def _end(self, name: str, code: str, killed: str, at: datetime) -> Exit | None:
-        """Return the exit of a program in a dead pane, or None if it is not known yet.
+    def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
+        """Return the exit `end` with what tmux knows of the supervisor's, and the last output.
 
-        The exit that tmux reports counts only if the supervisor left no record. Before 3.5, tmux
-        may learn the exit code late (measured).
+        Before 3.5, tmux may learn the exit code late (measured).
         """
-        end = self._record(name)
-        if end is None and not supervised.started(self._runs / name):
-            end = Exit(at=at)  # The supervisor could not start.
-        if end and end.code is None and end.signal is None:
+        try:
+            lines = self._tmux(name, "list-panes", "-t", f"={name}:", "-F", _LOOK)
+        except _Absent:
+            return end, None
+        dead, active, code, killed = lines[0].split(" ")
+        at = from_seconds(int(active))
+        if dead == "1":
             number = int(killed) if killed else None  # On Linux tmux names no signals.
+            end = end or Exit(at=at)  # The supervisor could not start.
             end = replace(end, code=int(code) if code else None, signal=number)
-        return end
-
-    def _lost(self, name: str) -> Seen | None:
-        """Return the probe of a run without a tmux session, or None if it was not started."""
-        if not supervised.started(self._runs / name):
-            return None
-        end = self._record(name)
-        program = Probe.ALIVE if end is None else Probe.DEAD
-        return Seen(runtime=Probe.DEAD, program=program, exit=end)
+        return end, at
 
     def _end_orphans(self, looked: Mapping[str, Seen]) -> None:
         """End processes that outlived killed supervisors, and remove their control groups."""
@@ -284,10 +285,16 @@ class Tmux:
             raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
         return self._exits.get(name)
 
-    def _tmux(self, *args: str) -> list[str]:
-        """Run tmux commands and return the printed lines. Raises `RuntimeFailure`."""
+    def _socket(self, name: str) -> Path:
+        """Return the socket of a run's tmux server: short, because names may be long."""
+        digest = hashlib.sha256(name.encode()).digest()
+        return self._data / f"t{base64.urlsafe_b64encode(digest)[:8].decode()}"
+
+    def _tmux(self, name: str, *args: str) -> list[str]:
+        """Run tmux commands on a run's server and return the lines. Raises `RuntimeFailure`."""
+        own = self._socket(name)
         try:
-            done = self._server.cmd(*args)
+            done = self._servers.cmd(f"-S{own}", *args)
         except OSError as error:
             raise Unavailable(f"{_HERE / 'tmux.sh'} cannot be run: {error}") from error
         errors = " ".join(done.stderr)
@@ -297,12 +304,12 @@ class Tmux:
             raise Unavailable(f"tmux cannot be run; install it and see that PATH has it: {errors}")
         if done.returncode in (124, 137):
             raise Unavailable(
-                f"tmux did not answer within 10 seconds: see what holds its server at "
-                f"{self._socket}; killing that server ends all sessions, and they can be resumed"
+                f"tmux did not answer within 10 seconds: see what holds its server at {own}; "
+                "killing that server ends its session, which can be resumed"
             )
         if _ABSENT.match(errors):
             raise _Absent(errors)
-        raise Unavailable(f"tmux at {self._socket} refused `{args[0]}`: {errors}")
+        raise Unavailable(f"tmux at {own} refused `{args[0]}`: {errors}")
 
     @contextmanager
     def _file(self, folder: Path, text: bytes) -> Iterator[str]:
@@ -332,3 +339,12 @@ def _presses(target: str, keys: Sequence[str]) -> Iterator[str]:
 def _quoted(text: str) -> str:
     """Return a text as one word of a tmux command: within single quotes nothing is special."""
     return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _printed(log: Path) -> tuple[datetime | None, bool]:
+    """Return when the program last printed (None: unknown), and whether its log is full."""
+    try:
+        found = log.stat()
+    except OSError:
+        return None, False
+    return from_seconds(found.st_mtime), found.st_size >= _LOG_BLOCKS * 512

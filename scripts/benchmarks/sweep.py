@@ -1,66 +1,58 @@
-"""Compares the cost of looking at all terminals with that of the one tmux call it needs."""
+"""Measures a look at the terminals of many runs."""
 
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
-from runtimes.base import Options
+from runtimes.base import Launch, Options
 from runtimes.tmux import Tmux
 from scripts.benchmarks.figure import Figure
 
-PANES = (1, 100, 1000)
+RUNS = (1, 20, 100)
 ROUNDS = 15
-TIMES_RAW = 2.0  #: The limit of a look's time, divided by the raw call's, at 1,000 panes.
+MOST_MS = 1.0  #: The limit of a look's time for each run, in milliseconds, with 100 runs.
 
 
 def run() -> dict[str, Figure]:
-    """Look at 1, 100 and 1,000 panes, in alternation with the raw tmux call."""
+    """Look at 1, 20 and 100 runs."""
     figures: dict[str, Figure] = {}
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         runtime = Tmux(Options(data=Path(folder)))
-        tmux = ["tmux", "-S", f"{folder}/tmux.sock"]
-        raw = [*tmux, "list-panes", "-a"]
+        made: list[str] = []
         try:
-            made = 0
-            for panes in PANES:
-                _open_panes(tmux, made, panes)
-                made = panes
-                looks, calls = _measure(runtime, raw)
-                look, call = median(looks), median(calls)
-                ratio = look / call
-                figures[f"sweep.{panes}.look"] = Figure(value=look * 1000, unit="ms")
-                figures[f"sweep.{panes}.raw"] = Figure(value=call * 1000, unit="ms")
-                held = panes == PANES[-1]
-                figures[f"sweep.{panes}.ratio"] = Figure(
-                    value=ratio,
-                    unit="x raw",
-                    limit=f"<= {TIMES_RAW:g}" if held else "",
-                    holds=not held or ratio <= TIMES_RAW,
+            for runs in RUNS:
+                _start(runtime, Path(folder), range(len(made), runs), made)
+                look = median(_looks(runtime)) * 1000
+                held = runs == RUNS[-1]
+                figures[f"sweep.{runs}.look"] = Figure(
+                    value=look,
+                    unit="ms",
+                    limit=f"<= {MOST_MS * runs:g}" if held else "",
+                    holds=not held or look <= MOST_MS * runs,
                 )
         finally:
-            subprocess.run([*tmux, "kill-server"], check=False, stderr=subprocess.DEVNULL)
+            for name in made:
+                subprocess.run([*runtime.attach(name)[:4], "kill-server"], check=False)
     return figures
 
 
-def _open_panes(tmux: list[str], have: int, want: int) -> None:
-    """Open sessions of one pane each until there are `want`; `have` exist already."""
-    for begin in range(have, want, 100):
-        sessions: list[str] = []
-        for number in range(begin, min(begin + 100, want)):
-            sessions += ["new-session", "-d", "-s", f"pane-{number}", "sleep 600", ";"]
-        subprocess.run([*tmux, "-f", "/dev/null", *sessions[:-1]], check=True)
+def _start(runtime: Tmux, folder: Path, numbers: Iterable[int], made: list[str]) -> None:
+    """Start a run for each number, and add their names to `made`."""
+    for number in numbers:
+        name = f"run-{number}"
+        own = folder / "folders" / name
+        own.mkdir(parents=True)
+        made.append(name)
+        runtime.start(Launch(name=name, argv=("sleep", "600"), cwd=own, env={}, dir=own))
 
 
-def _measure(runtime: Tmux, raw: list[str]) -> tuple[list[float], list[float]]:
-    looks: list[float] = []
-    calls: list[float] = []
+def _looks(runtime: Tmux) -> list[float]:
+    times: list[float] = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
-        subprocess.run(raw, check=True, stdout=subprocess.PIPE)
-        between = time.perf_counter()
         runtime.look()
-        calls.append(between - begun)
-        looks.append(time.perf_counter() - between)
-    return looks, calls
+        times.append(time.perf_counter() - begun)
+    return times

@@ -83,9 +83,9 @@ def freezes(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def terminals(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Kill the tmux server with SIGKILL three times, with all agents in it.
+    """Kill all tmux servers with SIGKILL three times, with the agents in them.
 
-    Each time, an agent has just received a message, which may be lost with the server.
+    Each time, an agent has just received a message, which may be lost with its server.
     """
     for number in range(1, 4):
         if over.wait(dice.uniform(1.0, 8.0)):
@@ -99,7 +99,7 @@ def terminals(lives: Lives, dice: random.Random, over: threading.Event) -> None:
         for pid in servers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        lives.log(f"the tmux server is killed ({number})")
+        lives.log(f"the tmux servers are killed ({number})")
 
 
 def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> None:
@@ -266,7 +266,7 @@ FAULTS: Sequence[Fault] = (
         name="terminals",
         inject=terminals,
         runs_may_repeat=True,
-        about="the tmux server is killed",
+        about="the tmux servers are killed",
     ),
     Fault(
         name="clock",

@@ -53,7 +53,7 @@ ATTACKS: Mapping[str, str] = {
     "4 change the database": "return opens(place['DATA'] / 'mergewright.db', os.O_RDWR)",
     "4 use the command line": "return os.access(place['COMMAND'], os.X_OK)",
     "5 talk to tmux": (
-        "return connects(socket.AF_UNIX, str(place['DATA'] / 'runtime' / 'tmux.sock'))"
+        "return connects(socket.AF_UNIX, str(next((place['DATA'] / 'runtime').glob('t????????'))))"
     ),
     "6 read another run's files": (
         "return (place['DATA'] / 'sessions/widgets-13_r1/inputs/prompt.md').read_text()"

@@ -35,7 +35,7 @@ from runtimes.tmux import Tmux
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.preparation import prepare
 from runtimes.workspaces.worktree import Worktree
-from tests.runtimes.stages import needs, processes
+from tests.runtimes.stages import end_terminals, needs, processes
 from tests.world.waiting import eventually
 
 SESSION, BRANCH = "widgets-12", "mergewright/12-x"
@@ -124,8 +124,7 @@ class LocalStage:
             for pid in processes("environ", f"{MARK}={folder}\0".encode()):
                 with suppress(ProcessLookupError):  # A sandbox ends as a whole.
                     os.kill(pid, signal.SIGKILL)
-        command = ("tmux", "-S", str(self._folder / "tmux" / "tmux.sock"), "kill-server")
-        subprocess.run(command, capture_output=True, check=False)
+        end_terminals(self._folder / "tmux")
 
     def _home(self) -> Path:
         home = self._folder / "sessions" / f"{SESSION}_home"

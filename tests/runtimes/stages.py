@@ -93,6 +93,12 @@ class FakeStage:
         return "".join(f"{text}\n" for text in self.runtime.received(name))
 
 
+def end_terminals(data: Path) -> None:
+    """End all tmux servers of a runtime's folder."""
+    for server in data.glob("t????????"):
+        subprocess.run(("tmux", "-S", str(server), "kill-server"), capture_output=True, check=False)
+
+
 class TmuxStage:
     """Real programs in a tmux server of this test's own."""
 
@@ -153,9 +159,9 @@ class TmuxStage:
         log = self.dir(name) / "output.log"
         return log.read_bytes().decode() if log.exists() else ""
 
-    def tmux(self, *args: str) -> str:
-        """The output of a tmux command on this server."""
-        command = ("tmux", "-S", str(self.data / "tmux.sock"), *args)
+    def tmux(self, name: str, *args: str) -> str:
+        """The output of a tmux command on the server of a run."""
+        command = (*self.runtime.attach(name)[:4], *args)
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def processes(self, name: str) -> list[int]:
@@ -168,8 +174,7 @@ class TmuxStage:
             for pid in self.processes(run.name):
                 with suppress(ProcessLookupError):  # A sandbox ends as a whole.
                     os.kill(pid, signal.SIGKILL)
-        command = ("tmux", "-S", str(self.data / "tmux.sock"), "kill-server")
-        subprocess.run(command, capture_output=True)
+        end_terminals(self.data)
 
     def _order(self, name: str, order: str) -> None:
         (self.work(name) / "control").write_text(f"{order}\n")

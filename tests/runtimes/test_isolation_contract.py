@@ -135,7 +135,7 @@ def test_a_run_survives_a_restart_of_the_bot(isolated: IsolatedStage) -> None:
 
 def test_the_terminal_has_job_control_and_follows_the_windows_size(isolated: IsolatedStage) -> None:
     def types(line: str, *keys: str) -> None:
-        isolated.tmux("send-keys", "-t", f"={NAME}:", line, *keys)
+        isolated.tmux(NAME, "send-keys", "-t", f"={NAME}:", line, *keys)
 
     isolated.run(NAME, "bash", "--norc", "--noprofile", "-i", env={"PS1": "> "})
     types("echo $((6*7)); sleep 600", "Enter")
@@ -147,7 +147,7 @@ def test_the_terminal_has_job_control_and_follows_the_windows_size(isolated: Iso
     types("C-c")
     types("trap 'stty size' WINCH; echo $((6*8))", "Enter")
     shows(isolated, "\n48")
-    isolated.tmux("resize-window", "-t", f"={NAME}:", "-x", "70", "-y", "33")
+    isolated.tmux(NAME, "resize-window", "-t", f"={NAME}:", "-x", "70", "-y", "33")
     shows(isolated, "33 70")
 
 
@@ -155,7 +155,7 @@ def test_programs_print_with_colours_and_have_a_terminal_by_name(isolated: Isola
     script = "printf '\\033[1;31mred\\033[0m\\n' >/dev/tty; test -t 0 -a -t 1 && echo terminal; cat"
     isolated.shell(NAME, script)
     shows(isolated, "terminal")
-    styled = isolated.tmux("capture-pane", "-ep", "-t", f"={NAME}:")
+    styled = isolated.tmux(NAME, "capture-pane", "-ep", "-t", f"={NAME}:")
     assert "\x1b[1m\x1b[31mred" in styled
 
 

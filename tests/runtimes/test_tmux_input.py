@@ -118,7 +118,7 @@ def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> 
     sender = threading.Thread(target=deliver)
     sender.start()
     eventually(lambda: "hello" in tmux.runtime.screens([app])[app], "the paste")
-    socket = os.fsencode(tmux.data / "tmux.sock")
+    socket = os.fsencode(tmux.runtime.attach(app)[3])
     for pid in processes("cmdline", socket, b"load-buffer"):
         os.kill(pid, signal.SIGKILL)
     sender.join()
