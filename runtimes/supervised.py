@@ -229,11 +229,19 @@ def _marked(folder: Path) -> Iterator[int]:
 
 
 def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield pid and mark of this user's processes with one of these marks (`NAME=VALUE`)."""
+    """Yield pid and mark of this user's processes with one of these marks (`NAME=VALUE`).
+
+    Of the processes in a sandbox only the first is searched, whose variables are the run's: others
+    may claim to belong to any run, and end with the first. It may outlive a supervisor that was
+    killed while bubblewrap was setting up the sandbox (measured).
+    """
+    here = Path("/proc/self/ns/pid").readlink()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
+            if (entry / "ns" / "pid").readlink() != here and not _is_first(entry):
+                continue
             variables = (entry / "environ").read_bytes().split(b"\0")
         except OSError as error:
             if is_about_file(error):
@@ -241,6 +249,13 @@ def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
             raise  # It may be one with a mark.
         if found := next((mark for mark in variables if mark in marks), None):
             yield int(entry.name), found
+
+
+def _is_first(process: Path) -> bool:
+    """Whether a process, as its folder of /proc, is the first of its namespace of process IDs."""
+    lines = (process / "status").read_text().splitlines()
+    ids = next((line for line in lines if line.startswith("NSpid:")), "")
+    return ids.split()[-1:] == ["1"]
 
 
 def _end(pid: int, number: int, seconds: float) -> None:
