@@ -79,7 +79,9 @@ class Publishing:
             return result
         if stopped := check():
             return stopped
-        if refused := upload_lfs(self.locations, session, workspace, head, self.redact):
+        if refused := upload_lfs(
+            self.locations, session, workspace, head, self.redact, checked=publish.checked
+        ):
             return refused
         return check() or self._push(session, mirror, head, pushed, check)
 

@@ -8,6 +8,7 @@ from bot.act.results import Rejected
 from bot.store import Session
 from bot.system.locations import Locations
 from bot.system.redaction import Redaction
+from bot.system.secret_forms import looks_like_secret
 from bot.text import messages
 from lifecycle.model.status import Reason
 from runtimes.workspaces import lfs
@@ -80,18 +81,27 @@ def fetch_lfs(
 
 
 def upload_lfs(
-    locations: Locations, session: Session, workspace: Worktree, head: str, redact: Redaction
+    locations: Locations,
+    session: Session,
+    workspace: Worktree,
+    head: str,
+    redact: Redaction,
+    *,
+    checked: bool,
 ) -> Rejected | None:
     """Upload the LFS files of the commits that a push publishes; return why not to push, or "".
 
-    Raises `GitFailure`.
+    `checked`: what looks like a secret waits for a person. Raises `GitFailure`.
     """
     most, mirror = _most(locations, session), locations.mirror(session.project)
     if not most or not lfs.uses_lfs(mirror, head):
         return None
     keep_lfs(locations, session, workspace, head)
-    if lfs.holds(mirror, head, redact.finds):
+    if lfs.holding(mirror, head, redact.finds):
         return Rejected(messages.LFS_FILE_REFUSED, Reason.PUSH_REFUSED)
+    if checked and (path := lfs.holding(mirror, head, looks_like_secret)):
+        why = messages.held_commits(large=(), foreign=(), removed=(), suspicious=[(head, path)])
+        return Rejected(why, Reason.COMMITS_HELD)
     if missing := lfs.upload(mirror, head):
         return Rejected(messages.lfs_files_missing(shown(missing)), Reason.PUSH_REFUSED)
     return None

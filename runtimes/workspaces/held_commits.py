@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.push_checks import published_patches
+from runtimes.workspaces.push_checks import finds_in, published_patches
 
 _MEGABYTE = 1_000_000
 #: A longer line is examined in pieces of this size, each with the end of the one before.
@@ -107,7 +107,7 @@ def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[Su
             added = False
         else:
             added = piece.startswith((b"+", b"    "))
-        if added and suspects((before + piece).decode(errors="replace")):
+        if added and finds_in((before + piece).decode(errors="replace"), suspects):
             yield SuspiciousPlace(sha, path)
         before = b"" if piece.endswith(b"\n") else piece[-_OVERLAP_BYTES:]
 

@@ -18,7 +18,7 @@ from runtimes.workspaces.git import GitFailure, ask, git
 from runtimes.workspaces.lfs_checkout import POINTER_BYTES
 from runtimes.workspaces.lfs_client import LfsClient, LfsObject, place_of, save
 from runtimes.workspaces.mirror import Mirror
-from runtimes.workspaces.push_checks import parts
+from runtimes.workspaces.push_checks import finds_in, parts
 from runtimes.workspaces.worktree import Worktree
 
 _STORE = "lfs/objects"
@@ -87,14 +87,14 @@ def _files_of(mirror: Mirror, workspace: Worktree, commit: str) -> Iterator[LfsO
     yield from map(found.__getitem__, workspace.in_checkout(found))
 
 
-def holds(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` is true for a part of the LFS files that a push publishes."""
+def holding(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> str:
+    """Return the path of an LFS file that a push publishes and `finds` matches; empty: none."""
     for one in _unpublished(mirror, commit):
         if _has(mirror, one):
             with place_of(one, mirror.path / _STORE).open("rb") as content:
-                if any(finds(part) for part in parts(content)):
-                    return True
-    return False
+                if any(finds_in(part, finds) for part in parts(content)):
+                    return one.path
+    return ""
 
 
 def collect(mirror: Mirror, workspace: Worktree, commit: str, most_mb: int) -> None:

@@ -86,7 +86,7 @@ def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
     """
     try:
         with published_patches(mirror, head, "--format=raw", most=_PATCH_BYTES) as files:
-            return any(finds(part) for file in files for part in parts(file))
+            return any(finds_in(part, finds) for file in files for part in parts(file))
     except GitFailure as failure:
         if failure.too_much:
             raise PatchTooLarge(_PATCH_BYTES // 1024**2) from None
@@ -127,6 +127,11 @@ def parts(file: BinaryIO) -> Iterator[str]:
     while data := file.read(_PART_BYTES):
         yield (before + data).decode(errors="replace")
         before = data[-_OVERLAP_BYTES:]
+
+
+def finds_in(text: str, finds: Callable[[str], bool]) -> bool:
+    """Whether `finds` is true for a text, or for what it is in UTF-16, which has NULs in ASCII."""
+    return finds(text) or ("\0" in text and finds(text.replace("\0", "")))
 
 
 def _differing(mirror: Mirror, one: str, other: str, specs: list[str]) -> set[str]:

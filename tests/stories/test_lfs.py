@@ -51,3 +51,18 @@ def test_people_are_notified_of_more_files_of_lfs_than_allowed(world: World) -> 
     eventually(
         lambda: any("lfs-max-mb" in one for one in issue.comments_by()), "people are notified"
     )
+
+
+def test_a_push_with_a_token_in_a_file_of_lfs_waits_for_a_person(world: World) -> None:
+    attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
+    world.repo.push("main", {".gitattributes": attributes}, by=ALICE)
+    world.bot_starts()
+    issue = world.issue("Add widgets").is_labelled()
+    content = f"key = glpat-{'x' * 20}\n"
+    issue.agent.commits({"b.bin": content}, "Add a widget").ends_its_turn()
+    held = issue.becomes("needs_input")
+    assert "b.bin" in held.because
+    assert "looks like a token or key" in held.because
+    assert not stored(world, content).exists()
+    issue.issue.comment(f"/mergewright allow {held.work.head[:7]}", by=ALICE)
+    eventually(lambda: stored(world, content).exists(), "the upload that a person allowed")

@@ -125,6 +125,7 @@ def test_commits_of_people_that_a_push_would_remove_are_found(
         ("a", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", "Add", "a"),
         ("a", "x\n", f"Use {TOKEN}", ""),
         ("a", f"++ b/{TOKEN}\n", "Add", "a"),  # Git puts a `+` before it, as in a file's header.
+        ("a", f"x\nkey={TOKEN}\n".encode("utf-16-le").decode(), "Add", "a"),
         ("a", "x" * 1_500_000 + f" {TOKEN}\n", "Add", "a"),
     ],
 )

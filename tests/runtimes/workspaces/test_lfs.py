@@ -191,8 +191,8 @@ def test_new_files_of_an_agent_are_uploaded_before_their_push(
     assert git(worktree.path, "show", "HEAD:new.bin") == _pointer(b"mine\n").strip()
     assert project.mirror.take(worktree) == head
     lfs.collect(project.mirror, worktree, head, 1)
-    assert lfs.holds(project.mirror, head, lambda text: "mine" in text)
-    assert not lfs.holds(project.mirror, head, lambda text: "content" in text)
+    assert lfs.holding(project.mirror, head, lambda text: "mine" in text) == "new.bin"
+    assert lfs.holding(project.mirror, head, lambda text: "content" in text) == ""
     for _ in range(2):
         assert lfs.upload(project.mirror, head) == []
     oid = hashlib.sha256(b"mine\n").hexdigest()
@@ -211,7 +211,7 @@ def test_uncommitted_files_are_preserved_with_their_content(
     kept = project.mirror.preserve(worktree, 1)
     assert kept
     lfs.collect(project.mirror, worktree, kept, 1)
-    assert lfs.holds(project.mirror, kept, lambda text: text == "changed\n")
+    assert lfs.holding(project.mirror, kept, lambda text: text == "changed\n")
 
 
 def test_a_checkout_has_no_more_of_them_than_is_allowed(

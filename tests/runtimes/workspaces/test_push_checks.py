@@ -164,6 +164,7 @@ def secret(text: str) -> bool:
     [
         ("a", "key: hunter2\n", "Add"),
         ("a.db", "\0 hunter2 \0", "Add"),
+        ("a", "k\0:\0 \0h\0u\0n\0t\0e\0r\x002\0\n\0", "Add UTF-16"),
         ("hunter2", "x\n", "Add"),
         ("a", "x\n", "Use hunter2"),
     ],
