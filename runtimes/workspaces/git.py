@@ -283,7 +283,7 @@ def _source(stdin: str | Path, errors: str) -> IO[bytes]:
 def _text(output: bytes, errors: str) -> str:
     text = output.decode("utf-8", errors)
     # Names of files are kept as they are.
-    return text if errors != "replace" else text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if errors != "replace" else text.replace("\r\n", "\n")
 
 
 def _finished(

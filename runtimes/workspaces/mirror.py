@@ -171,8 +171,14 @@ class Mirror:
         shown = ("-z", "--reverse", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
         text = git(self.path, "log", *shown, _sha(sha), "--not", known, "--")
+        # A subject or a name may have a carriage return, which people see as the end of a line.
         records = [record.split("\n", 3) for record in text.split("\0") if record]
-        return tuple(Commit(sha=s, subject=t, author=a, body=b.strip()) for s, t, a, b in records)
+        heads = [[part.replace("\r", " ") for part in record[:3]] for record in records]
+        bodies = [record[3].replace("\r", "\n").strip() for record in records]
+        return tuple(
+            Commit(sha=sha, subject=subject, author=author, body=body)
+            for (sha, subject, author), body in zip(heads, bodies, strict=True)
+        )
 
     def take(self, workspace: Worktree) -> str:
         """Import the commits of the workspace's branch, as hostile input, and return its head."""

@@ -42,7 +42,9 @@ def test_text_the_agent_writes_has_no_effect_on_github(world: World) -> None:
     bystander = world.issue("Do not close me")
     issue = world.issue("Add widgets").is_labelled()
     message = f"/mergewright merge @{ALICE} fixes #{bystander.issue.number}"
-    issue.agent.commits({"widgets.txt": "one\n"}, message)
+    # To git, a carriage return is part of the first line.
+    hidden = message.replace(" fixes", "\rfixes")
+    issue.agent.commits({"widgets.txt": "one\n"}, hidden)
     issue.agent.writes_summary(f"# Widgets, {message}\n\nThey are here: {message}\n")
     issue.agent.ends_its_turn(message)
     issue.agent.receives("would close other issues")

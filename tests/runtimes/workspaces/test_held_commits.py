@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.act.publishing import closing_others
 from bot.system.secret_forms import looks_like_secret
 from runtimes.workspaces.git import EMAIL
 from runtimes.workspaces.held_commits import (
@@ -150,3 +151,16 @@ def test_a_removed_secret_of_the_base_branch_is_no_finding(
     git(worktree.path, "reset", "--quiet", "--hard", "FETCH_HEAD")
     git.commit(worktree.path, "a", "none\n")
     assert suspicious_places(mirror, mirror.take(worktree), looks_like_secret) == []
+
+
+def test_a_carriage_return_hides_nothing_of_a_commit(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    commit_as(git, worktree, "a", "--author", f"A\rB <{EMAIL}>", "-m", "Fixes #99\rFixes #98")
+    git(worktree.path, "commit", "--quiet", "--amend", "-m", "Add\rFixes #99\n\nOne\rtwo")
+    head = mirror.take(worktree)
+    [commit] = mirror.commits(head)
+    assert (commit.subject, commit.body) == ("Add Fixes #99", "One\ntwo")
+    assert commit.author == f"A B <{EMAIL}>"
+    assert closing_others([commit], 1) == head[:7]
+    assert foreign_commits(mirror, head, is_ours, "ada@example.com") == []
