@@ -65,8 +65,13 @@ _NAMESPACES = (
 )
 #: bubblewrap leaves /proc/sys writable for root: core_pattern there runs programs on the host.
 _PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/pressure")
-#: Containers hide these files too, which show the machine's memory, keys and timers.
-_PROC_HIDDEN = ("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list")
+#: Containers hide the first four too. They show the machine's keys and timers, and the others its
+#: memory to whatever has the user ID of root.
+_PROC_HIDDEN = (
+    *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list"),
+    *("/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup"),
+    *("/proc/pagetypeinfo", "/proc/slabinfo", "/proc/vmallocinfo"),
+)
 _REMEDIES = {
     "Creating new namespace failed": (
         "unprivileged user namespaces are switched off here: set the sysctl"

@@ -336,3 +336,15 @@ def test_groups_with_a_process_that_ends_late_are_removed(bubblewrapped: Isolate
         return not any(group.exists() for group in groups)
 
     eventually(are_gone, "their removal")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read these files")
+def test_tables_of_the_kernels_memory_are_hidden_from_an_agent_that_is_root_outside(
+    bubblewrapped: IsolatedStage,
+) -> None:
+    names = "kpagecount kpageflags kpagecgroup slabinfo vmallocinfo pagetypeinfo"
+    script = f"cd /proc; head -qc 64 {names} 2>/dev/null | wc -c"
+    app = bubblewrapped.shell("app-1_r1", script)
+    eventually(lambda: bubblewrapped.seen(app).exit, "its end")
+    eventually(lambda: bubblewrapped.output(app).strip(), "its output")
+    assert bubblewrapped.output(app).strip() == "0"
