@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from lifecycle.model.text import settled
 from lifecycle.model.times import from_seconds
 from runtimes.base import Launch, RuntimeFailure
 from runtimes.files import is_about_file, open_regular, write_private
-from runtimes.supervise import MARK, identity
+from runtimes.supervise import MARK, identity, stat
 
 _T = TypeVar("_T")
 #: `Exit.lost` of a program whose supervisor was killed: processes that it left may still run.
@@ -45,6 +45,14 @@ class _Identity(msgspec.Struct, frozen=True):
     pid: int
     start: int
     boot: str
+
+
+class Living(NamedTuple):
+    """A living supervisor."""
+
+    pid: int
+    start: int  #: In clock ticks since the boot.
+    parent: int  #: The pid of its parent process.
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -167,6 +175,22 @@ def supervisor(folder: Path) -> int | None:
     """Return the pid of a run's supervisor; None if it has ended or was never started."""
     born = _born(folder)
     return born.pid if born and identity(born.pid) == msgspec.structs.asdict(born) else None
+
+
+def living(folder: Path) -> Living | None:
+    """Return the living supervisor of a run; None if it has ended or was never started."""
+    if (born := _born(folder)) is None or identity(born.pid) != msgspec.structs.asdict(born):
+        return None
+    fields = stat(born.pid)
+    return Living(born.pid, born.start, int(fields[1])) if fields else None
+
+
+def lives(known: Living) -> bool:
+    """Whether a supervisor still lives and still has the same parent process."""
+    fields = stat(known.pid)
+    if fields is None or fields[0] in "ZX":
+        return False
+    return (int(fields[19]), int(fields[1])) == (known.start, known.parent)
 
 
 def _born(folder: Path) -> _Identity | None:

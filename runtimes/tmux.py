@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +25,7 @@ from lifecycle.model.times import from_seconds
 from runtimes import supervised
 from runtimes.base import Gone, Launch, Options, RuntimeFailure, Seen, Unavailable, printable
 from runtimes.supervise import MARK
+from runtimes.tmux_keys import presses
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +40,32 @@ _ABSENT = re.compile(
 _SOCKET_PATH_BYTES = 107
 #: The most of a run's output that is kept, in blocks of 512 bytes: 1 GiB, as in the archive.
 _LOG_BLOCKS = 2 * 1024**2
+#: A screen without new output is captured again after this time.
+_SAME_SECONDS = 30.0
 _ENV = {"LANG": "C.UTF-8", "TERM": "screen-256color"}
 
 
 class _Absent(RuntimeFailure):
     """tmux answered that there is no such session, or no server and so no session."""
+
+
+class _Printed(NamedTuple):
+    """The state of a program's log, which changes with all output until the log is full."""
+
+    at: float  #: When it was written last, in seconds since 1970.
+    size: int  #: In bytes.
+
+    @property
+    def full(self) -> bool:
+        return self.size >= _LOG_BLOCKS * 512
+
+
+class _Captured(NamedTuple):
+    """The text of a terminal, with the state of the log before it was captured."""
+
+    printed: _Printed
+    until: float  #: When it must be captured again, by the monotonic clock.
+    text: str
 
 
 class Tmux:
@@ -73,6 +96,9 @@ class Tmux:
             config_file=str(_HERE / "tmux.conf"), tmux_bin=_HERE / "tmux.sh"
         )
         self._exits: dict[str, Exit] = {}
+        #: The supervisors that were found alive, with their tmux servers as parent processes.
+        self._living: dict[str, supervised.Living] = {}
+        self._captured: dict[str, _Captured] = {}
         #: The runs with a killed supervisor of which no process is left.
         self._without_orphans: set[str] = set()
 
@@ -118,18 +144,25 @@ class Tmux:
 
     def _look(self, name: str) -> Seen | None:
         """Return the probe of one run; None: it was not started."""
+        printed = _printed(self._log(name))
+        full, at = (printed.full, from_seconds(printed.at)) if printed else (False, None)
+        if not full and (known := self._living.get(name)) and supervised.lives(known):
+            return Seen(runtime=Probe.ALIVE, program=Probe.ALIVE, output_at=at)
         run = self._runs / name
+        # Read first: a server that answers afterwards was the supervisor's parent then.
+        living = self._supervisor(run)
         end, started = self._record(name), supervised.started(run)
         runtime = Probe.ALIVE if self._serves(name) else Probe.DEAD  # Not before it was started.
         if not started and runtime is Probe.DEAD:
             return None
-        printed, full = _printed(run / "output.log")
         unproved = not started or (end is not None and end.code is None and end.signal is None)
+        if runtime is Probe.ALIVE and living:
+            self._living[name] = living
         if runtime is Probe.ALIVE and (unproved or full):
-            asked, printed = self._asked(name, end)
+            asked, at = self._asked(name, end)
             end = asked if unproved else end
         program = Probe.ALIVE if end is None else Probe.DEAD
-        return Seen(runtime=runtime, program=program, exit=end, output_at=printed)
+        return Seen(runtime=runtime, program=program, exit=end, output_at=at)
 
     def _serves(self, name: str) -> bool:
         """Whether the run has a tmux server: one that has ended accepts no connection."""
@@ -169,7 +202,7 @@ class Tmux:
         """Paste and press in one command sequence; see `Runtime.type`."""
         target, data = f"={name}:", printable(paste).encode(errors="replace")
         commands = ["display-message", "-p", "-t", target, "#{pane_dead}"]
-        do, otherwise = " ; ".join(_presses(target, keys)), ""
+        do, otherwise = " ; ".join(presses(target, keys)), ""
         with self._file(self._runs / name, data) as path:
             if data:
                 buffer = f"mergewright_{secrets.token_hex(8)}"
@@ -204,17 +237,31 @@ class Tmux:
             raise Gone(f"the program of {name} has ended")
 
     def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
-        """Capture each terminal; see `Runtime.screens`. Omits those whose servers hang."""
+        """Capture each terminal that has changed; see `Runtime.screens`.
+
+        Omits those whose servers hang. A terminal without new output in its log has not changed,
+        unless a person has changed its size, so it is captured again after some time at the latest.
+        """
         capture = ("capture-pane", *(("-e",) if coloured else ()), "-p")
         found: dict[str, str] = {}
         failed: Unavailable | None = None
         for name in names:
+            # Read before the capture: tmux shows output before it writes it to the log.
+            printed = _printed(self._log(name))
+            known = None if coloured else self._captured.get(name)
+            if known and known.printed == printed and monotonic() < known.until:
+                found[name] = known.text
+                continue
             try:
                 found[name] = "\n".join(self._tmux(name, *capture, "-t", f"={name}:")).rstrip()
             except _Absent:
                 continue
             except Unavailable as failure:
                 failed = failure
+                continue
+            if printed and not coloured and not printed.full:
+                until = monotonic() + _SAME_SECONDS
+                self._captured[name] = _Captured(printed, until, found[name])
         if failed and not found:
             raise failed
         return found
@@ -230,7 +277,8 @@ class Tmux:
             supervised.end(run, grace_seconds)
         self._socket(name).unlink(missing_ok=True)  # A server that was killed leaves it.
         run.unlink(missing_ok=True)
-        self._exits.pop(name, None)
+        for known in (self._exits, self._living, self._captured):
+            known.pop(name, None)
 
     def attach(self, name: str) -> tuple[str, ...]:
         """Return the tmux command that opens the program's terminal; `C-b d` detaches."""
@@ -278,12 +326,26 @@ class Tmux:
 
         Raises `Unavailable` if a fault of the machine prevents reading the record.
         """
-        try:
+        with self._readable():
             if name not in self._exits and (end := supervised.outcome(self._runs / name)):
                 self._exits[name] = end
+        return self._exits.get(name)
+
+    def _supervisor(self, run: Path) -> supervised.Living | None:
+        with self._readable():
+            return supervised.living(run)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Convert a fault of the machine, which says nothing about a run, to `Unavailable`."""
+        try:
+            yield
         except OSError as error:
             raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
-        return self._exits.get(name)
+
+    def _log(self, name: str) -> str:
+        """Return the path of a run's output: text, which costs less than a `Path` for each run."""
+        return f"{self._runs}/{name}/output.log"
 
     def _socket(self, name: str) -> Path:
         """Return the socket of a run's tmux server: short, because names may be long."""
@@ -327,24 +389,10 @@ def _short(name: str, key: str) -> str:
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
 
 
-def _presses(target: str, keys: Sequence[str]) -> Iterator[str]:
-    """Yield tmux commands that press keys in their order; characters are sent as they are."""
-    for named, group in groupby(keys, lambda key: len(key) > 1):
-        if named:
-            yield f"send-keys -t {target} {' '.join(map(_quoted, group))}"
-        else:
-            yield f"send-keys -l -t {target} -- {_quoted(''.join(group))}"
-
-
-def _quoted(text: str) -> str:
-    """Return a text as one word of a tmux command: within single quotes nothing is special."""
-    return "'" + text.replace("'", "'\"'\"'") + "'"
-
-
-def _printed(log: Path) -> tuple[datetime | None, bool]:
-    """Return when the program last printed (None: unknown), and whether its log is full."""
+def _printed(log: str) -> _Printed | None:
+    """Return the state of a program's log; None: it cannot be read, as before the first output."""
     try:
-        found = log.stat()
+        found = os.stat(log)  # noqa: PTH116 - a path object for each run costs more than the call
     except OSError:
-        return None, False
-    return from_seconds(found.st_mtime), found.st_size >= _LOG_BLOCKS * 512
+        return None
+    return _Printed(found.st_mtime, found.st_size)
