@@ -30,8 +30,9 @@ from runtimes.workspaces.worktree import Worktree
 
 _T = TypeVar("_T")
 
-#: In seconds, far more than any step takes: Gemini waits half a minute after some errors.
-_PATIENCE = 90.0
+#: In seconds, far more than any step takes: Gemini waits half a minute after some errors, and the
+#: first start of OpenCode or Aider took more than 90 on a machine with too much to do.
+_PATIENCE = 300.0
 _PAUSE = 0.2  #: Seconds between two looks.
 #: The number of times that a message is pasted, and the time that its receipt may take.
 _PASTES, _RECEIPT_SECONDS = 3, 8.0
