@@ -15,6 +15,7 @@ from bot.store.schema_additions import (
     COSTS_OVER_TIME,
     DELIVERY_OUTCOMES,
     LEDGER,
+    METERED_COSTS,
     NOTIFICATIONS,
     ORIGINS,
     PEOPLE,
@@ -383,4 +384,11 @@ def version_7(db: Database) -> None:
 def version_8(db: Database) -> None:
     """Add the cost of each model over time."""
     for statement in COSTS_OVER_TIME:
+        db.execute(statement)
+
+
+@migrations()
+def version_9(db: Database) -> None:
+    """Add the cost of what the proxy counted."""
+    for statement in METERED_COSTS:
         db.execute(statement)

@@ -136,6 +136,11 @@ COSTS_OVER_TIME = (
     ) STRICT, WITHOUT ROWID""",
 )
 
+METERED_COSTS = (
+    # metered_usd: the cost of these tokens; 0: no price is known.
+    "ALTER TABLE model_usage ADD COLUMN metered_usd REAL NOT NULL DEFAULT 0",
+)
+
 
 def rebuild_sessions(db: Database) -> None:
     """Allow several sessions for an issue, and sessions without one, whose issue number is 0.

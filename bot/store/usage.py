@@ -1,8 +1,9 @@
 """The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
-A run's usage is counted twice: by its program, in its own files, and by the model proxy, from the
-responses. Both counts start at zero and grow, and either may miss something. The count with more
-tokens is used, or the later count if they are equal. The two counts are never added.
+A run's usage is counted twice: by its program, in its own files, and by the model proxy as
+responses pass. Both counts start at zero and grow, and either may miss something. The count with
+more tokens is used, or the later one if they are equal; the two are never added. An agent can forge
+its own count, so a run's cost is never less than that of the tokens that the proxy counted.
 """
 
 import sqlite3
@@ -114,12 +115,17 @@ STEPS_OF_RUN = """SELECT model, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens
         sum(unpriced) AS unpriced
     FROM usage_steps WHERE session = ? AND run = ? GROUP BY model"""
 _STEP_KINDS = ("cost_usd", "tokens", "unpriced")
+_NO_STEP: Final = dict.fromkeys(_STEP_KINDS, 0)
 _ADD_STEP = f"""INSERT INTO usage_steps (session, run, model, at, {", ".join(_STEP_KINDS)})
     VALUES (:session, :run, :model, :at, :{", :".join(_STEP_KINDS)})
     ON CONFLICT (session, run, model, at) DO UPDATE SET {_added("usage_steps", _STEP_KINDS)}"""
 STEPS_OF_SESSION = f"""SELECT model, at, {_sums(_STEP_KINDS)} FROM usage_steps
     WHERE session = ? GROUP BY at, model ORDER BY at, model"""
 MODELS_OF_RUN = "SELECT * FROM model_usage WHERE session = ? AND run = ?"
+_SET_METERED = """UPDATE model_usage SET metered_usd = ?
+    WHERE session = ? AND run = ? AND model = ?"""
+METERED = """SELECT coalesce(sum(metered_usd), 0) AS cost_usd FROM model_usage
+    WHERE session = ? AND run = ?"""
 _NO_SPENDING = Spending()
 
 
@@ -235,8 +241,10 @@ class UsageTable(StoreTable):
             rows = connection.execute(MODELS_OF_RUN, (session, run)).fetchall()
             models = {row["model"]: _usage(row) for row in rows}
             total = {kind: sum(row[kind] for row in rows) for kind in _TOKENS}
-            now = self._db.clock()
-            add_run_usage(connection, session, run, priced(Usage(**total, models=models)), now)
+            now, usage = self._db.clock(), priced(Usage(**total, models=models))
+            metered = usage.models[model].cost_usd or 0.0
+            connection.execute(_SET_METERED, (metered, session, run, model))
+            add_run_usage(connection, session, run, usage, now)
             wake(connection, session, now)
             return [session]
 
@@ -286,7 +294,10 @@ def add_run_usage(
     `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease, because some
     tokens are reported before their price is known.
     """
-    more = _excess(usage, connection.execute(COUNTED, (session, run)).fetchone())
+    (metered,) = connection.execute(METERED, (session, run)).fetchone()
+    counted = connection.execute(COUNTED, (session, run)).fetchone()
+    usage = _costing(usage, metered)
+    more = _excess(usage, counted, metered)
     if not active_seconds and not any(more.values()):
         return
     day = day_of(now)
@@ -299,8 +310,23 @@ def add_run_usage(
         ):
             wake_siblings(connection, session, column, now)
     connection.execute(_ADD, values)
-    if any(more.values()):
-        _add_steps(connection, session, run, usage, now)
+    if usage.tokens >= counted["tokens"]:
+        if any(more.values()):
+            _add_steps(connection, session, run, usage, now)
+    elif more["cost_usd"]:
+        step = {"session": session, "run": run, "model": "", "at": _step_of(now), **_NO_STEP}
+        connection.execute(_ADD_STEP, {**step, "cost_usd": more["cost_usd"]})
+
+
+def _costing(usage: Usage, metered: float) -> Usage:
+    """Return the usage with a cost of at least `metered`; of no model if its own is lower."""
+    more = round(metered - (usage.cost_usd or 0.0), 6)
+    if more <= 0:
+        return usage
+    models = dict(usage.models or {"": usage})
+    rest = models.get("", Usage())
+    models[""] = replace(rest, cost_usd=(rest.cost_usd or 0.0) + more, models={})
+    return replace(usage, cost_usd=metered, models=models)
 
 
 def _add_steps(
@@ -311,7 +337,7 @@ def _add_steps(
     The two counts of a run may name its models differently. The sum of all models is that of the
     count in use, so a model that only the other count names ends at 0.
     """
-    at = int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
+    at = _step_of(now)
     rows = connection.execute(STEPS_OF_RUN, (session, run)).fetchall()
     counted = {row["model"]: dict(row) for row in rows}
     used = usage.models or {"": usage}
@@ -328,16 +354,23 @@ def _add_steps(
             connection.execute(_ADD_STEP, {**values, **more})
 
 
-def _excess(usage: Usage, counted: Row) -> dict[str, float]:
+def _step_of(now: datetime) -> int:
+    """Return the beginning of the step of `usage_steps` in which a time is."""
+    return int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
+
+
+def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
     """Return by how much a run's usage exceeds the counted usage, by kind.
 
-    The result is 0 for all kinds if the usage has fewer tokens.
+    If it has fewer tokens, all are 0, except dollars up to the cost `metered`.
     """
     if usage.tokens < counted["tokens"]:
-        return dict.fromkeys(_KINDS, 0)
+        short = max(0.0, round(metered - counted["cost_usd"], 6))
+        return {**dict.fromkeys(_KINDS, 0), "cost_usd": short}
     priced = counted["tokens"] - counted["unpriced"]
     if usage.tokens - usage.unpriced < priced:  # This count prices fewer tokens.
-        usage = replace(usage, cost_usd=counted["cost_usd"], unpriced=usage.tokens - priced)
+        cost = max(counted["cost_usd"], metered)
+        usage = replace(usage, cost_usd=cost, unpriced=usage.tokens - priced)
     return {kind: (getattr(usage, kind) or 0) - counted[kind] for kind in _KINDS}
 
 

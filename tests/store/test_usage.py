@@ -370,3 +370,30 @@ def test_a_proxy_count_without_prices_removes_no_cost(
     assert store.facts.get(name).spent == Spending(cost_usd=2.0, tokens=15, unpriced=5)
     sees(scenario, name, reported(15, cost_usd=3.0))
     assert store.facts.get(name).spent == Spending(cost_usd=3.0, tokens=15)
+
+
+def each_dear(usage: Usage) -> Usage:
+    """One dollar per token of each model."""
+    models = {name: dear(one) for name, one in usage.models.items()}
+    return msgspec.structs.replace(dear(usage), models=models)
+
+
+def test_a_forged_report_lowers_no_cost_that_the_proxy_counted(
+    scenario: Scenario, store: Store, name: str
+) -> None:
+    """Neither a report of free tokens that precedes the requests, nor one that follows them."""
+
+    def requests(tokens: int) -> None:
+        store.usage.record_response(name, 1, "dear", Usage(input=tokens), each_dear)
+
+    sees(scenario, name, reported(100, cost_usd=0.0))
+    requests(10)
+    assert store.facts.get(name).spent == Spending(cost_usd=10.0, tokens=100)
+    requests(5)
+    sees(scenario, name, reported(200, cost_usd=0.0))
+    sees(scenario, name, reported(300, cost_usd=1.0))
+    assert store.facts.get(name).spent == Spending(cost_usd=15.0, tokens=300)
+    assert sum(step.cost_usd for step in store.usage.steps(name)) == pytest.approx(15.0)
+    sees(scenario, name, reported(400, cost_usd=20.0))
+    assert store.facts.get(name).spent == Spending(cost_usd=20.0, tokens=400)
+    assert sum(step.cost_usd for step in store.usage.steps(name)) == pytest.approx(20.0)
