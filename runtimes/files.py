@@ -18,14 +18,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 #: Errors that a file does not cause: the machine lacks descriptors or memory, or its disk fails.
 _UNRELATED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 _FILE_BYTES = 4 * 1024 * 1024
-_LISTED = 10_000  #: The most entries of a folder that are listed.
+_LISTED = 10_000  #: No search examines more entries of folders.
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = _READ | os.O_DIRECTORY
@@ -170,17 +169,25 @@ def write_private(path: Path, text: str) -> None:
 def matching(folder: Path, pattern: str) -> list[Path]:
     """Return the paths below a folder that match a pattern such as `*/a.jsonl`; follow no link.
 
-    At most 10,000 entries of each folder are examined. An unreadable folder counts as empty.
+    At most 10,000 entries of all folders are examined. An unreadable folder counts as empty.
     """
+    return list(_matching(folder, pattern, iter(range(_LISTED))))
+
+
+def _matching(folder: Path, pattern: str, tickets: Iterator[int]) -> Iterator[Path]:
+    """Yield the paths that match; each entry that is examined takes a ticket."""
     name, _, rest = pattern.partition("/")
     names = [name]
     if "*" in name or not rest:  # Whether the last part exists, only its folder says.
         names = []
         with suppress(OSError), _entries(folder) as entries:
-            some = islice(entries, _LISTED)
-            names = [entry.name for entry in some if fnmatchcase(entry.name, name)]
-    found = [folder / each for each in names]
-    return [path for each in found for path in matching(each, rest)] if rest else found
+            some = (entry.name for _, entry in zip(tickets, entries, strict=False))
+            names = [each for each in some if fnmatchcase(each, name)]
+    for each in names:
+        if rest:
+            yield from _matching(folder / each, rest, tickets)
+        else:
+            yield folder / each
 
 
 def walk(folder: Path, without: str = "") -> Iterator[tuple[Path, os.stat_result]]:

@@ -5,6 +5,7 @@ known here, hooks and transcript decide. They cannot show that a turn was interr
 first response: it counts as active.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,8 +21,17 @@ from runtimes.agents.claude import files as claude_files
 from runtimes.agents.claude import screen as claude_screen
 from runtimes.agents.claude.files import ClaudeMessage, ClaudeRecord, ClaudeStatus
 from runtimes.agents.shared.dialogs import as_question, permission_request, text_of, with_choices
-from runtimes.agents.shared.files import TEXT, LineTail, WatchedFile, decode_lines
-from runtimes.agents.shared.hooks import HookCall, HookPayload, HookTail
+from runtimes.agents.shared.files import (
+    TEXT,
+    LineTail,
+    Newest,
+    WatchedFile,
+    decode_lines,
+    digest,
+    new_lines,
+    newest_files,
+)
+from runtimes.agents.shared.hooks import HookPayload, HookTail
 from runtimes.agents.shared.messages import text_parts
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
@@ -34,6 +44,9 @@ _SETTLE = timedelta(seconds=0.5)
 _HOOK_TICK = timedelta(seconds=1)
 #: The percentage from which a usage limit counts as reached, because the program rounds.
 _FULL = 99.0
+#: The most status files that are read, files of subagents, requests that are kept without an
+#: answer, and characters of the id of a call. The program itself needs far fewer.
+_STATUS_FILES, _SUBAGENTS, _REQUESTS, _ID = 10, 1000, 100, 200
 #: Values of `ClaudeRecord.error`: a usage limit, and a rejected key or login.
 _LIMITED = "rate_limit"
 _UNAUTHORISED = ("authentication_failed", "oauth_org_not_allowed", "account_on_hold")
@@ -58,15 +71,16 @@ class ClaudeReader(Reader):
         super().__init__(files)
         self._hooks = HookTail(files)
         self._transcript: LineTail | None = None
-        self._subagents: dict[Path, LineTail] = {}
-        #: When the last prompt was submitted. An idle status in the status file may be older than
-        #: this prompt. Set to the beginning of the run once the turn is known to be over.
+        self._subagents = Newest[Path, LineTail](_SUBAGENTS)
+        #: When the last prompt was submitted. The status file may still show that the program was
+        #: idle before it. Once the turn is known to be over: when the run began.
         self._prompted: datetime | None = None
         self._hooked, self._recorded = _Turn(), _Turn()  #: The turn by hooks and by transcript.
-        self._calls: set[str] = set()  #: Tool calls without a result.
-        #: The tool and arguments of each call without a result, subagents' calls included.
-        self._arguments: dict[str, tuple[object, object]] = {}
-        self._asked: list[HookCall] = []  #: Requests of this turn without an answer.
+        self._calls = Newest[str, bool]()  #: Tool calls without a result.
+        #: The digest of tool and arguments of each call without a result, subagents' included.
+        self._uses = Newest[str, str]()
+        #: Requests of this turn without an answer: the time and the same digest.
+        self._asked = deque[tuple[datetime, str]](maxlen=_REQUESTS)
         self._answered: datetime | None = None  #: When the last of them was answered.
         #: When the state began that the status file reported last.
         self._by_file: datetime | None = None
@@ -95,7 +109,8 @@ class ClaudeReader(Reader):
         known = self._status_file.read() if self._status_file else None
         if known is not None and self._status_file and not self._status_file.changed:
             return known
-        for path in matching(claude_files.folder(self._files), "sessions/*.json"):
+        found = matching(claude_files.folder(self._files), "sessions/*.json")
+        for path in newest_files(found, _STATUS_FILES):
             file = WatchedFile(path, ClaudeStatus)
             status = file.read()
             if status is None or status.session_id != self._native:
@@ -133,7 +148,7 @@ class ClaudeReader(Reader):
         # shown again.
         if self._asked and not claude_screen.INPUT_BOX.search(screen):
             evidence = "the agent's hooks say: permission request"
-            return waiting(agent, self._asked[-1].time, evidence, self._question)
+            return waiting(agent, self._asked[-1][0], evidence, self._question)
         return self._at_work(agent, began, "the agent's hooks and transcript say: busy", screen)
 
     def _ended(self) -> datetime | None:
@@ -197,7 +212,7 @@ class ClaudeReader(Reader):
                     self._fail("", "")
                 case "PermissionRequest":
                     self._question = _question(hook)
-                    self._asked.append(call)
+                    self._asked.append((call.time, digest(hook.tool_name, hook.tool_input)))
                 case "Stop":
                     self._summary = hook.last_assistant_message[:TEXT]
                     self._prompted = self._began
@@ -223,11 +238,11 @@ class ClaudeReader(Reader):
             self._note(at, record, message)
         if tail.offset != offset:  # The transcript grows when a subagent starts.
             for other in claude_files.subagent_transcripts(tail.path):
-                self._subagents.setdefault(other, LineTail(other))
-        for tail in self._subagents.values():
-            for at, record, message in self._records(tail.to_end()):
+                self._subagents[other] = self._subagents.get(other) or LineTail(other)
+        for lines in new_lines(self._subagents.values()):
+            for at, record, message in self._records(lines):
                 self._count(record, message)
-                self._note_calls(at, message, set())
+                self._note_calls(at, message, {})
 
     def _records(
         self, lines: Iterable[str]
@@ -263,32 +278,29 @@ class ClaudeReader(Reader):
             self._fail("", "")
         self._note_calls(at, message, self._calls)
 
-    def _note_calls(self, at: datetime, message: ClaudeMessage, open_: set[str]) -> None:
-        """Note which tool calls began and returned, which shows the requests that were answered.
+    def _note_calls(self, at: datetime, message: ClaudeMessage, open_: dict[str, bool]) -> None:
+        """Note which tool calls began and returned, and so which requests were answered.
 
         `open_`: the ids of the calls that have not returned, which is updated.
         """
         for block in message.content if isinstance(message.content, list) else ():
             if block.get("type") == "tool_use":
-                call = str(block.get("id"))
-                open_.add(call)
-                self._arguments[call] = block.get("name"), block.get("input")
+                call = str(block.get("id"))[:_ID]
+                open_[call] = True
+                self._uses[call] = digest(block.get("name"), block.get("input"))
             elif block.get("type") == "tool_result":
-                call = str(block.get("tool_use_id"))
-                open_.discard(call)
-                returned = self._arguments.pop(call, None)
-                open_requests = [
-                    one
-                    for one in self._asked
-                    if (one.hook.tool_name, one.hook.tool_input) != returned or at < one.time
-                ]
-                if len(open_requests) < len(self._asked):
-                    self._asked, self._answered = open_requests, at
+                call = str(block.get("tool_use_id"))[:_ID]
+                open_.pop(call, None)
+                returned = self._uses.pop(call, None)
+                answered = [one for one in self._asked if one[1] == returned and one[0] <= at]
+                for one in answered:
+                    self._asked.remove(one)
+                    self._answered = at
 
     def _end_turn(self, at: datetime) -> None:
         """Note the end of a turn in the transcript, which also ends its permission requests."""
         self._recorded.ended = at
-        self._asked = [one for one in self._asked if at < one.time]
+        self._asked = deque((one for one in self._asked if at < one[0]), _REQUESTS)
 
     def _fail(self, error: str, word: object) -> None:
         """Note the error that ended the turn, and its code `word`; both may be empty."""

@@ -16,7 +16,14 @@ from runtimes.agents.base import RunFiles, conversation_id
 from runtimes.agents.codex import files as codex_files
 from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.shared.dialogs import permission_request, text_of, with_choices
-from runtimes.agents.shared.files import TEXT, LineTail, decode_json, decode_lines
+from runtimes.agents.shared.files import (
+    TEXT,
+    LineTail,
+    Newest,
+    decode_json,
+    decode_lines,
+    digest,
+)
 from runtimes.agents.shared.hooks import HookTail
 from runtimes.agents.shared.question_forms import UNREADABLE_QUESTION, describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
@@ -25,6 +32,7 @@ from runtimes.base import Seen
 
 #: The dialog is on the screen this long after its hook was called, at the latest.
 _SETTLE = timedelta(seconds=3)
+_ID = 200  #: The characters that are kept of the id of a call or turn.
 #: Kinds of errors and HTTP statuses: a usage limit, and a rejected key or login.
 _LIMITED = ("usage_limit_exceeded", 429)
 _UNAUTHORISED = ("unauthorized", 401, 403)
@@ -48,9 +56,9 @@ class CodexReader(Reader):
         super().__init__(files)
         self._hooks = HookTail(files)
         self._rollout: LineTail | None = None
-        self._announced: dict[str, str] = {}  #: Id of the call by tool and command.
-        self._requests: dict[str, _Request] = {}  #: By the id of the call that waits.
-        self._calls: set[str] = set()  #: Tool calls without an output.
+        self._announced = Newest[str, str]()  #: Id of the call by digest of tool and command.
+        self._requests = Newest[str, _Request]()  #: By the id of the call that waits.
+        self._calls = Newest[str, bool]()  #: Tool calls without an output.
         self._model = ""  #: Of the turn's responses.
         self._limits = codex_files.CodexLimits()
 
@@ -96,13 +104,13 @@ class CodexReader(Reader):
         for call in self._hooks.new():
             hook = call.hook
             self._native = self._native or conversation_id(hook.session_id)
-            use = f"{hook.tool_name} {hook.arguments.get('command')}"
+            use = digest(hook.tool_name, hook.arguments.get("command"))
             if hook.hook_event_name == "PreToolUse":
-                self._announced[use] = hook.tool_use_id
+                self._announced[use] = hook.tool_use_id[:_ID]
             elif hook.hook_event_name == "PermissionRequest":
                 self._requests[self._announced.get(use, use)] = _Request(
-                    turn=hook.turn_id,
-                    question=permission_request(hook.tool_name, hook.arguments),
+                    turn=hook.turn_id[:_ID],
+                    question=permission_request(hook.tool_name, hook.arguments)[:TEXT],
                     at=call.time,
                     permission=True,
                 )
@@ -139,7 +147,7 @@ class CodexReader(Reader):
         elif ours and event.type in ("task_complete", "turn_aborted"):
             self._calls.clear()
             for call, request in [*self._requests.items()]:
-                if request.turn == event.turn_id:
+                if request.turn == event.turn_id[:_ID]:
                     del self._requests[call]
             self._summary = (event.last_agent_message or self._summary)[:TEXT]
             self._turn = self._turn_over(event, at)
@@ -162,16 +170,17 @@ class CodexReader(Reader):
     def _note_item(self, item: codex_files.CodexItem | None, at: datetime) -> None:
         if item is None:
             return
+        call = item.call_id[:_ID]
         if item.type.endswith("_call_output"):
-            self._calls.discard(item.call_id)
-            self._requests.pop(item.call_id, None)
-        elif item.type.endswith("_call") and item.call_id:
-            self._calls.add(item.call_id)
+            self._calls.pop(call, None)
+            self._requests.pop(call, None)
+        elif item.type.endswith("_call") and call:
+            self._calls[call] = True
             if item.name == _QUESTION_TOOL:
                 arguments = decode_json(str(item.arguments), dict[str, object])
-                self._requests[item.call_id] = _Request(
+                self._requests[call] = _Request(
                     turn="",
-                    question=describe_questions(arguments) or UNREADABLE_QUESTION,
+                    question=(describe_questions(arguments) or UNREADABLE_QUESTION)[:TEXT],
                     at=at,
                     permission=False,
                 )

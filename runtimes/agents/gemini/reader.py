@@ -5,6 +5,7 @@ requests to the model, which are small.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,14 @@ from runtimes.agents.base import RunFiles
 from runtimes.agents.gemini import files as gemini_files
 from runtimes.agents.gemini import screen as gemini_screen
 from runtimes.agents.shared.dialogs import permission_request, with_choices
-from runtimes.agents.shared.files import TEXT, LineTail, decode_lines
+from runtimes.agents.shared.files import (
+    TEXT,
+    LineTail,
+    Newest,
+    decode_lines,
+    digest,
+    new_lines,
+)
 from runtimes.agents.shared.hooks import HookCall, HookPayload, HookTail
 from runtimes.agents.shared.question_forms import describe_questions
 from runtimes.agents.shared.reader import Reader, in_state, waiting
@@ -27,6 +35,7 @@ from runtimes.base import Seen
 _NEVER = datetime.min.replace(tzinfo=UTC)
 #: The dialog is on the screen this long after its hook was called, at the latest.
 _SETTLE = timedelta(seconds=3)
+_CALLS = 100  #: The most tool calls that are kept without a result.
 #: The tool that asks people.
 _QUESTION_TOOL = "ask_user"
 _CANCELLED = "Request cancelled."
@@ -39,12 +48,13 @@ class GeminiReader(Reader):
     def __init__(self, files: RunFiles) -> None:
         super().__init__(files)
         self._hooks = HookTail(files)
-        self._transcripts: dict[Path, LineTail] = {}
+        self._transcripts = Newest[Path, LineTail]()
         self._prompted = _NEVER  #: When the last turn began.
         self._over = _NEVER  #: When the last turn ended or was cancelled.
         self._failed = _NEVER
         self._error = ""
-        self._uses: list[str] = []  #: Tool calls that have not returned.
+        #: Digests of the tool calls that have not returned, the newest ones.
+        self._uses = deque[str](maxlen=_CALLS)
         self._last_use = HookPayload(hook_event_name="", tool_name="a tool")
         self._asked: datetime | None = None  #: Since when the agent waits for an answer.
         self._asked_use = ""  #: The tool call that waits for it.
@@ -59,9 +69,9 @@ class GeminiReader(Reader):
         # A new transcript begins only where a hook is called.
         if called or not self._transcripts:
             for path in gemini_files.transcripts(self._files, self._native):
-                self._transcripts.setdefault(path, LineTail(path))
-        for tail in self._transcripts.values():
-            for record in decode_lines(tail.to_end(), gemini_files.GeminiRecord):
+                self._transcripts[path] = self._transcripts.get(path) or LineTail(path)
+        for lines in new_lines(self._transcripts.values()):
+            for record in decode_lines(lines, gemini_files.GeminiRecord):
                 if record.timestamp >= self._began:
                     self._note_record(record)
 
@@ -112,7 +122,7 @@ class GeminiReader(Reader):
 
     def _note_hook(self, call: HookCall) -> None:
         hook = call.hook
-        use = f"{hook.tool_name} {hook.tool_input}"
+        use = digest(hook.tool_name, hook.tool_input)
         self._touched = max(self._touched or call.time, call.time)
         match hook.hook_event_name:
             case "BeforeAgent":
@@ -125,7 +135,7 @@ class GeminiReader(Reader):
                 self._uses.append(use)
                 self._last_use = hook
             case "AfterTool":
-                self._uses = [each for each in self._uses if each != use]
+                self._uses = deque((each for each in self._uses if each != use), _CALLS)
                 self._asked = None if use == self._asked_use else self._asked
             case "Notification" if hook.notification_type == "ToolPermission":
                 self._asked = call.time

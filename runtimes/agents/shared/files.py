@@ -5,11 +5,13 @@ terabytes. These functions never follow a link, wait at a pipe, read without a b
 unexpected content.
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Generic, TypeVar
@@ -34,6 +36,43 @@ _LOOK_BYTES, _STEP_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024
 NEW_BYTES = 128 * 1024 * 1024
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
+
+
+_Key = TypeVar("_Key")
+
+
+class Newest(dict[_Key, _T]):
+    """A dictionary that forgets its oldest entry when a new one exceeds `most`.
+
+    Readers keep in it what agents report without an end, such as tool calls that never return.
+    """
+
+    def __init__(self, most: int = 100) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: _Key, value: _T) -> None:
+        """Set an entry. That of a known key keeps its age."""
+        super().__setitem__(key, value)
+        if len(self) > self._most:
+            del self[next(iter(self))]
+
+
+def digest(*parts: object) -> str:
+    """Return a short name of JSON values, to compare them without keeping them."""
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def newest_files(paths: Iterable[Path], most: int) -> list[Path]:
+    """Return the `most` files that changed last, the newest first."""
+    return nlargest(most, paths, key=_changed_at)
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 class TimedRecord(Struct, frozen=True):
@@ -141,6 +180,7 @@ class LineTail:
         #: missing.
         self.modified: float | None = None
         self.offset = 0  #: How many bytes were read.
+        self.taken = 0  #: How many bytes were read, those before a restart included.
         self.restarts = 0  #: How often reading began at the file's beginning.
         self._inode = 0
         self._size = 0
@@ -174,16 +214,18 @@ class LineTail:
             file.seek(self.offset)
             data = file.read(self._most)
             self.offset += len(data)
+            self.taken += len(data)
             return self._complete(data)
         return []
 
-    def to_end(self) -> Iterator[str]:
+    def to_end(self, most: int = NEW_BYTES) -> Iterator[str]:
         """Return the lines completed since the last call, up to the file's present end.
 
-        Reads at most 128 MiB; the next call reads the rest of a longer file.
+        Reads about `most` bytes at most, by default 128 MiB: the next call continues in a longer
+        file.
         """
         lines = self.new()
-        return chain(lines, self._more(min(self._size, self.offset + NEW_BYTES)))
+        return chain(lines, self._more(min(self._size, self.offset + most)))
 
     def _more(self, end: int) -> Iterator[str]:
         offset = -1
@@ -202,3 +244,14 @@ class LineTail:
             self._partial = b""
         # Decoded as one block: decoding line by line takes as long as parsing the JSON.
         return lines.decode(errors="replace").split("\n") if end else []
+
+
+def new_lines(tails: Iterable[LineTail]) -> Iterator[Iterator[str]]:
+    """Yield the new lines of each file, of about 128 MiB together: the next call continues."""
+    left = NEW_BYTES
+    for tail in tails:
+        before = tail.taken
+        yield tail.to_end(left)
+        left -= tail.taken - before
+        if left <= 0:
+            return

@@ -8,8 +8,11 @@ from msgspec.structs import replace
 
 from lifecycle.model.facts import Usage
 from lifecycle.model.times import shifted, span
+from runtimes.agents.shared.files import Newest
 
 _NOTHING = Usage()
+#: The most responses that are known by their id, the most models, and the characters kept of both.
+_RESPONSES, _MODELS, _NAME = 20_000, 50, 200
 #: `Please try again in 1h2m3.5s`, `Suggested retry after 7200s`.
 _IN = re.compile(
     r"\b(?:try again in|retry in|retry after) ((?:\d{1,6}(?:\.\d+)?(?:ms|[hms]))+)", re.IGNORECASE
@@ -26,12 +29,18 @@ class UsageCounter:
     """Sums up the usage of a run by model. Counting the same response again changes nothing."""
 
     def __init__(self) -> None:
-        self._responses: dict[str, tuple[str, Usage]] = {}
+        self._responses = Newest[str, tuple[str, Usage]](_RESPONSES)
         self._models: dict[str, Usage] = {}
         self._total: Usage | None = _NOTHING  #: If None, `usage` has to sum up again.
 
     def count(self, response: str, model: str, used: Usage) -> None:
-        """Count one response by its id; a later record of the same id replaces the earlier one."""
+        """Count one response by its id; a later record of the same id replaces the earlier one.
+
+        The first 50 models are counted by name, further ones together without a name.
+        """
+        response, model = response[:_NAME], model[:_NAME]
+        if model not in self._models and len(self._models) >= _MODELS:
+            model = ""
         before = self._responses.get(response)
         if before == (model, used):
             return

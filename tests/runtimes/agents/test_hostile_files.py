@@ -190,6 +190,13 @@ def test_a_folder_with_many_entries_is_listed_up_to_a_number(
     for number in range(9):
         place.with_name(f"{number}.jsonl").touch()
     assert len(matching(place.parent, "*.jsonl")) == 3
+    for name in "abc":
+        folder = place.with_name(name)
+        folder.mkdir()
+        (folder / "x.jsonl").touch()
+        (folder / "y.jsonl").touch()
+    monkeypatch.setattr(safe_files, "_LISTED", 16)  # Twelve here, and those of two folders.
+    assert len(matching(place.parent, "*/*.jsonl")) < 6
 
 
 def test_nested_folders_are_walked_as_deep_as_a_path_can_be(place: Path) -> None:
