@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from bot.show.ansi import coloured
 from bot.show.transcripts import Transcript
 from lifecycle.model.text import settled
 from runtimes.agents.shared.messages import Message, MessageKind
@@ -32,7 +33,7 @@ def log(
     """Print the last `lines` lines of a file; with `follow`, also new ones until interrupted.
 
     `read(start, end)` returns the file's bytes between two offsets. `redact` masks secrets in each
-    line. Escape sequences are removed unless `ansi` is true.
+    line. Escape sequences are removed, except colours if `ansi` is true.
     """
     place, partial = 0, b""
 
@@ -49,7 +50,8 @@ def log(
 
     def print_line(line: bytes) -> None:
         text = line.decode(errors="replace")
-        sys.stdout.write(redact(text if ansi else settled(text.rstrip("\n")) + "\n"))
+        show = coloured if ansi else settled
+        sys.stdout.write(redact(show(text.rstrip("\n"))) + "\n")
         sys.stdout.flush()
 
     last = deque(new_lines(), maxlen=lines)

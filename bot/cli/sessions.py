@@ -268,9 +268,7 @@ def logs(
         Literal["", "setup", "teardown"],
         typer.Option(help="Print the output of the project's own commands, not the agent's."),
     ] = "",
-    ansi: Annotated[
-        bool, typer.Option("--ansi", help="Do not remove terminal escape sequences.")
-    ] = False,
+    ansi: Annotated[bool, typer.Option("--ansi", help="Keep colours.")] = False,
 ) -> None:
     """Print the output of a session's agent, or of its project's own commands."""
     from functools import partial

@@ -14,6 +14,8 @@ from msgspec import Struct
 from lifecycle.model.text import plain
 
 _SGR: Final = re.compile("\x1b\\[([0-9;:]*)m")
+_COLOUR: Final = re.compile("(\x1b\\[[0-9;:]*m)")
+_NO_COLOUR: Final = "\x1b[0m"
 _CLASSES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse"}
 _ENDS: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",)}
 #: Foreground or background, by the tens of a sequence's number (3 for 30 to 39); 90 to 107 are
@@ -53,6 +55,17 @@ def pieces(text: str) -> list[Piece]:
             begin = match.end()
             style.apply(match[1])
     return found
+
+
+def coloured(line: str) -> str:
+    """Return a line with its colours, as a terminal shows it in the end, for another terminal.
+
+    Other sequences are removed: an agent's output must not set the clipboard of its reader.
+    """
+    states = [state for state in line.split("\r") if plain(state)]
+    pieces_and_colours = _COLOUR.split(states[-1] if states else "")
+    parts = [part if number % 2 else plain(part) for number, part in enumerate(pieces_and_colours)]
+    return "".join(parts) + (_NO_COLOUR if len(parts) > 1 else "")
 
 
 class _Style:

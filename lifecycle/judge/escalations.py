@@ -20,6 +20,9 @@ from lifecycle.read.session_view import Recheck, SessionView, earliest
 
 _WAITING, _IDLE, _EXITED = Availability.WAITING, Availability.IDLE, Availability.EXITED
 _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
+#: The most questions of which people are notified within an hour if they answer none: an agent that
+#: asks endlessly would use up GitHub's limit of comments, which all sessions share.
+_QUESTIONS_PER_HOUR = 10
 
 # -- the agent cannot bring it further by itself ---------------------------------------------------
 
@@ -29,10 +32,15 @@ def question(view: SessionView) -> Finding | None:
     if view.last_availability is not _WAITING:
         return None
     agent = view.facts.agent
+    asked = f"the agent asks: {agent.question or 'something at its terminal'}"
+    key = keys.question(agent.since, agent.run)
+    wait = None
+    if keys.notice(key) not in view.facts.done:
+        wait = view.pace(view.history.unanswered, _QUESTIONS_PER_HOUR)
     # In a chat the question is for the person who talks to the agent, so nobody is notified.
-    key = None if view.is_chat else keys.question(agent.since, agent.run)
-    asked = agent.question or "something at its terminal"
-    return Finding(key, Reason.AGENT_QUESTION, f"the agent asks: {asked}")
+    silent = view.is_chat or wait is not None
+    until = wait.at if wait else None
+    return Finding(None if silent else key, Reason.AGENT_QUESTION, asked, until)
 
 
 def paths_held(view: SessionView) -> Finding | None:

@@ -16,6 +16,8 @@ from lifecycle.read.session_view import SessionView
 
 #: GitHub's name of the reaction that acknowledges a command or a remark.
 SEEN: Final = "eyes"
+#: How often the attention label may change within an hour: changes count in GitHub's limits.
+_LABELS_PER_HOUR: Final = 60
 
 
 def replies(
@@ -148,7 +150,11 @@ def remove_attention_label(judged: Judged) -> Wanted:
 def _attention_label(judged: Judged, *, on: bool) -> Wanted:
     # The key counts changes of the label, because the same cause may add it several times.
     changes, number = judged.view.history.attention_labels, judged.view.facts.subject_number
-    if number and on is (changes % 2 == 0):
+    if not number or on is not (changes % 2 == 0):
+        return
+    if wait := judged.view.pace(judged.view.history.label_changes, _LABELS_PER_HOUR):
+        yield wait
+    else:
         yield do.Label(key=keys.attention_label(changes), number=number, name=CALLS_PEOPLE, on=on)
 
 

@@ -100,6 +100,18 @@ class ActionHistory:
         return {key.cause[0]: at for key, at in self._of(_PUSH)}
 
     @property
+    def label_changes(self) -> list[datetime]:
+        """The times at which the attention label was added or removed."""
+        return [at for _, at in self._of(_LABEL)]
+
+    @property
+    def unanswered(self) -> list[datetime]:
+        """When people were notified of questions since a person's last message to the agent."""
+        last = max((at for _, at in self._of(KeyKind.FORWARD)), default=None)
+        asked = [at for key, at in self._of(KeyKind.NOTICE) if key.cause[0] == KeyKind.QUESTION]
+        return [at for at in asked if last is None or at > last]
+
+    @property
     def branch_moves(self) -> list[datetime]:
         """The times of the bot's pushes and of its updates of the branch from its base."""
         return [at for _, at in self._of(_PUSH, *_UPDATES)]

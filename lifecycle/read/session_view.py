@@ -4,7 +4,7 @@ No query has a side effect. A query whose result time alone will change says whe
 in `SessionView.changes_at`; the session is judged again at the earliest of these times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, final
 
@@ -124,6 +124,14 @@ class SessionView(CommandQueries):
         except OverflowError:
             end = shifted(since, span(seconds))
         return Recheck(end) if self.now < end else None
+
+    def pace(self, times: Iterable[datetime], most: int) -> Recheck | None:
+        """Return the wait until fewer than `most` of these times lie within the last hour.
+
+        None if fewer do now.
+        """
+        newest = sorted(times, reverse=True)
+        return self.wait(newest[most - 1], 3600.0) if len(newest) >= most else None
 
     def _asked_for_pull(self) -> bool:
         """Whether the agent of a chat got the request for a pull request, or cannot get it."""

@@ -21,7 +21,7 @@ def test_secrets_are_redacted_with_and_without_escape_sequences(
     session = deployment.has_session()
     deployment.printed(session, "it is hunter2-of-\x1b[31mthe-page, or hunter2-of-the-page\n")
     assert mergewright("logs", session).out == "it is [secret], or [secret]\n"
-    assert mergewright("logs", session, "--ansi").out.endswith("or [secret]\n")
+    assert mergewright("logs", session, "--ansi").out.endswith("or [secret]\x1b[0m\n")
 
 
 def test_the_log_of_an_earlier_run_can_be_printed(
@@ -41,7 +41,17 @@ def test_escape_sequences_are_removed_by_default(
     session = deployment.has_session()
     deployment.printed(session, "\x1b[31mred\x1b[0m\r\n\x1b]52;c;c3RvbGVu\x07end\n")
     assert mergewright("logs", session).out == "red\nend\n"
-    assert mergewright("logs", session, "--ansi").out.startswith("\x1b[31mred")
+    assert mergewright("logs", session, "--ansi").out == "\x1b[31mred\x1b[0m\x1b[0m\nend\n"
+
+
+def test_only_colours_reach_the_terminal_of_a_reader(
+    mergewright: CommandLine, deployment: Deployment
+) -> None:
+    """An agent could set the clipboard, the title or the text of an earlier line."""
+    session = deployment.has_session()
+    hostile = "\x1b]52;c;c3RvbGVu\x07", "\x1b]0;title\x1b\\", "\x1bP1$r\x1b\\", "\x1b[2J", "\x9b5A"
+    deployment.printed(session, f"{'a'.join(hostile)}\u202e\x1b[1;32mgreen\n")
+    assert mergewright("logs", session, "--ansi").out == "aaaa\x1b[1;32mgreen\x1b[0m\n"
 
 
 def test_an_overwritten_line_is_printed_in_its_last_state(

@@ -31,6 +31,34 @@ def test_the_attention_label_is_set_while_people_have_to_act() -> None:
     assert (label.name, label.number) == ("mergewright:needs-input", 12)
 
 
+def questions(life: Life) -> int:
+    """How often people were notified."""
+    return len([a for _, a in life.out if isinstance(a, do.Comment) and a.topic == "attention"])
+
+
+def asks_often(life: Life, times: int) -> None:
+    """Ask a new question every ten seconds, and withdraw each."""
+    for number in range(times):
+        life.agent_is(Activity.WAITING_INPUT, question=f"Question {number}?", since=life.now)
+        life.waits(5).agent_works().waits(5)
+
+
+def test_of_endless_questions_people_get_ten_an_hour_until_they_answer() -> None:
+    life = Life().agent_works()
+    asks_often(life, 100)
+    assert questions(life) == 10
+    assert len(labels(life)) == 60, "which GitHub counts too"
+    life.agent_is(Activity.WAITING_INPUT, question="Still?", since=life.now)
+    life.reads(Status.NEEDS_INPUT).waits(3600)
+    assert questions(life) == 11, "the question that is still open"
+    asks_often(life, 20)
+    assert questions(life) == 20
+    life.agent_is(Activity.WAITING_INPUT, question="And now?", since=life.now)
+    life.person_commands("answer", text="Yes.").agent_works()
+    asks_often(life, 3)
+    assert questions(life) == 23
+
+
 def test_the_attention_label_stays_when_one_cause_follows_another() -> None:
     life = until_reviewed().agent_is(Activity.WAITING_INPUT, question="May I?")
     life.agent_is(Activity.BLOCKED, error="529", since=life.now).waits(700).reads(Status.STUCK)
