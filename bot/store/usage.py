@@ -1,9 +1,8 @@
 """The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
-A run's usage is counted twice: by its program, in its own files, and by the model proxy as
-responses pass. Both counts start at zero and grow, and either may miss something. The count with
-more tokens is used, or the later one if they are equal; the two are never added. An agent can forge
-its own count, so a run's cost is never less than that of the tokens that the proxy counted.
+A run's usage is counted twice: by its program, in its own files, and by the model proxy, from the
+responses. Either may miss something. The count with more tokens is used, or the later count if they
+are equal. An agent can forge its own count, so no run costs less than what the proxy counted.
 """
 
 import sqlite3
@@ -115,17 +114,14 @@ STEPS_OF_RUN = """SELECT model, sum(cost_usd) AS cost_usd, sum(tokens) AS tokens
         sum(unpriced) AS unpriced
     FROM usage_steps WHERE session = ? AND run = ? GROUP BY model"""
 _STEP_KINDS = ("cost_usd", "tokens", "unpriced")
-_NO_STEP: Final = dict.fromkeys(_STEP_KINDS, 0)
 _ADD_STEP = f"""INSERT INTO usage_steps (session, run, model, at, {", ".join(_STEP_KINDS)})
     VALUES (:session, :run, :model, :at, :{", :".join(_STEP_KINDS)})
     ON CONFLICT (session, run, model, at) DO UPDATE SET {_added("usage_steps", _STEP_KINDS)}"""
 STEPS_OF_SESSION = f"""SELECT model, at, {_sums(_STEP_KINDS)} FROM usage_steps
     WHERE session = ? GROUP BY at, model ORDER BY at, model"""
 MODELS_OF_RUN = "SELECT * FROM model_usage WHERE session = ? AND run = ?"
-_SET_METERED = """UPDATE model_usage SET metered_usd = ?
-    WHERE session = ? AND run = ? AND model = ?"""
-METERED = """SELECT coalesce(sum(metered_usd), 0) AS cost_usd FROM model_usage
-    WHERE session = ? AND run = ?"""
+_SET_METERED = "UPDATE model_usage SET metered_usd = ? WHERE session = ? AND run = ? AND model = ?"
+_METERED = "SELECT coalesce(sum(metered_usd), 0) FROM model_usage WHERE session = ? AND run = ?"
 _NO_SPENDING = Spending()
 
 
@@ -294,7 +290,7 @@ def add_run_usage(
     `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease, because some
     tokens are reported before their price is known.
     """
-    (metered,) = connection.execute(METERED, (session, run)).fetchone()
+    (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()
     usage = _costing(usage, metered)
     more = _excess(usage, counted, metered)
@@ -314,8 +310,8 @@ def add_run_usage(
         if any(more.values()):
             _add_steps(connection, session, run, usage, now)
     elif more["cost_usd"]:
-        step = {"session": session, "run": run, "model": "", "at": _step_of(now), **_NO_STEP}
-        connection.execute(_ADD_STEP, {**step, "cost_usd": more["cost_usd"]})
+        step = {"model": "", "at": _step_of(now), "tokens": 0}  # The rest is in `values`.
+        connection.execute(_ADD_STEP, {**values, **step})
 
 
 def _costing(usage: Usage, metered: float) -> Usage:
