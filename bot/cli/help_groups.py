@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from typer.core import TyperGroup
 
+from bot.cli.fast_completion import CompletesFast, explain_as_plain_text
+
 #: The commands of each group, those that people need first.
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Look": (
@@ -35,8 +37,16 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 _OTHERS: Final = "Others"
 
 
-class GroupedCommands(TyperGroup):
+class Commands(CompletesFast, TyperGroup):
+    """The commands of a group such as `mergewright token`."""
+
+
+class GroupedCommands(Commands):
     """The commands of the program, listed by group."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        explain_as_plain_text()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each group with the summaries of its commands in full."""

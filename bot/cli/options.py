@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperCommand
 
 from bot.cli import completion
+from bot.cli.fast_completion import CompletesFast
 
 #: Exit codes; 0 means success.
 PROBLEM: Final = 1
@@ -37,7 +38,7 @@ NoWait = Annotated[
 ]
 
 
-class PlainUsage(TyperCommand):
+class PlainUsage(CompletesFast, TyperCommand):
     """A command whose usage line shows required arguments without braces."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import account, commands, completion, installing, operations, sessions, tokens
-from bot.cli.help_groups import GroupedCommands
+from bot.cli.help_groups import Commands, GroupedCommands
 from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
 from bot.system.process_memory import close_to_others
 
@@ -22,8 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-config_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-agents_app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+config_app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
+agents_app = typer.Typer(cls=Commands, rich_markup_mode=None, invoke_without_command=True)
 app.add_typer(config_app, name="config", help="Check or create a configuration file.")
 app.add_typer(agents_app, name="agents")
 app.add_typer(tokens.app, name="token", help="Create, list and revoke personal tokens.")

@@ -8,10 +8,11 @@ import typer
 
 def _default_server(ctx: typer.Context, named: str) -> str:
     """Return the named server, or the default of `login` where there is no configuration."""
+    if named or ctx.resilient_parsing:
+        return named
     from bot.setup.files import CONFIGURATION
 
-    local = ctx.params.get("config") or Path(CONFIGURATION).is_file()
-    if named or local or ctx.resilient_parsing:
+    if ctx.params.get("config") or Path(CONFIGURATION).is_file():
         return named
     from bot.cli import logins
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bot.cli.help_groups import Commands
 from bot.cli.options import PROBLEM, CliError, Config, Json
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from bot.store import PersonalToken
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
 
 _Days = Annotated[
     float, typer.Option("--days", metavar="DAYS", help="Days until the token expires.")

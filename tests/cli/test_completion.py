@@ -1,7 +1,9 @@
 """Completion at a shell: of session IDs and names."""
 
+import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 
@@ -113,3 +115,59 @@ def test_a_shell_uses_it(deployment: Deployment) -> None:
         ["bash", "--norc", "-c", script, MERGEWRIGHT], capture_output=True, text=True
     )
     assert (shell.stdout, shell.stderr) == ("widgets-12\n", "")
+
+
+#: Libraries and packages that take longer to import than everything that a completion needs.
+HEAVY = {"pydantic", "rich", "litestar", "githubkit", "httpx", "textual", "apprise", "uvicorn"}
+HEAVY |= {"markdown_it", "libtmux", "opentelemetry", "bot.store", "bot.web", "bot.show", "runtimes"}
+
+
+@pytest.mark.parametrize("shell", ["fish", "zsh"])
+@pytest.mark.parametrize(
+    ("line", "choice"),
+    [
+        ("", "show"),
+        ("token ", "revoke"),
+        ("ls --", "--project"),
+        ("agents show ", "shell"),
+        ("ls --project ", "widgets"),
+        ("show ", "widgets-12"),
+    ],
+)
+def test_a_completion_imports_nothing_that_is_slow(
+    deployment: Deployment, shell: str, line: str, choice: str
+) -> None:
+    deployment.has_session(12)
+    script = (
+        "import sys\nfrom bot.cli import main\nsys.argv = ['mergewright']\n"
+        "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)\n"
+    )
+    variables = {
+        "_MERGEWRIGHT_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": f"mergewright {line}",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+    )
+    assert choice in ran.stdout
+    assert HEAVY & set(ran.stderr.split()) == set()
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        ("fish", "--config\tConfiguration file [default: ./mergewright.toml]."),
+        ("zsh", r'"--config":"Configuration file [default\\: ./mergewright.toml]."'),
+    ],
+)
+def test_explanations_are_shown_as_they_are_written(
+    mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch, shell: str, line: str
+) -> None:
+    monkeypatch.setenv("_MERGEWRIGHT_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "mergewright ls --c")
+    assert line in mergewright().out

@@ -1,0 +1,59 @@
+"""Completes lines at shells without the slow libraries that Typer uses for it.
+
+Typer checks each parameter with Pydantic and renders each explanation with Rich. Importing the two
+takes longer than everything else that a completion does, at each press of Tab.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from typer._click.core import Command
+from typer._click.shell_completion import CompletionItem, ShellComplete, add_completion_class
+from typer._coercion import RuntimeParam
+from typer._completion_classes import FishComplete, ZshComplete
+from typer.core import _TyperParameter
+
+#: Between a choice and its explanation, by shell.
+_SEPARATORS: Final[Mapping[type[FishComplete | ZshComplete], str]] = {
+    FishComplete: "\t",
+    ZshComplete: ":",
+}
+
+
+class _AsTyped(RuntimeParam):
+    """Leaves the value of a parameter as it was typed."""
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
+        return value
+
+
+class CompletesFast(Command):
+    """A command whose parameters are not checked while its line is completed."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a command line, or during a completion the part that has been typed."""
+        if ctx.resilient_parsing:
+            for one in self.get_params(ctx):
+                if isinstance(one, _TyperParameter):
+                    descriptor = one.type_descriptor
+                    one._runtime_param = _AsTyped(descriptor.parameter_info, descriptor.annotation)
+        return super().parse_args(ctx, args)
+
+
+def explain_as_plain_text() -> None:
+    """Have fish and zsh show explanations as they are written. Call this after Typer's own set-up.
+
+    Typer would remove the markup of Rich, which the explanations do not have.
+    """
+    for shell, separator in _SEPARATORS.items():
+        add_completion_class(_plain(shell, separator), shell.name)
+
+
+def _plain(shell: type[FishComplete | ZshComplete], separator: str) -> type[ShellComplete]:
+    class Plain(shell):  # type: ignore[valid-type,misc]
+        def format_completion(self, item: CompletionItem) -> str:
+            texts = filter(None, (item.value, item.help))
+            one_line = (CompletionItem(" ".join(text.split())) for text in texts)
+            return separator.join(map(super().format_completion, one_line))
+
+    return Plain
