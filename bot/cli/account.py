@@ -61,9 +61,10 @@ def login(
 def logout(
     server: _Named = "",
     everywhere: Annotated[bool, typer.Option("--all", help="Of all servers.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove the stored token of a server [default: of the last `login`]. Does not revoke it."""
-    from bot.cli import logins
+    from bot.cli import logins, screens
 
     known = logins.read()
     url = logins.server_url(server) if server else known.default
@@ -75,10 +76,11 @@ def logout(
     if known.default not in known.servers:
         known.default = ""
     logins.write(known)
-    for one in gone:
-        print(f"Removed the token for {one}. To revoke it, open {one}/account")
+    says = [f"Removed the token for {one}. To revoke it, open {one}/account" for one in gone]
     if known.servers and not known.default:
-        print("No server is the default now; `mergewright login --server URL` chooses one.")
+        says.append("No server is the default now; `mergewright login --server URL` chooses one.")
+    value = {"removed": gone, "default": known.default}
+    screens.say(value, "\n".join(says), as_json=as_json)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bot.archive import backup
-from bot.cli import context
+from bot.cli import context, screens
 from bot.cli.cleanup import size
 from bot.cli.options import PROBLEM, CliError
 from bot.cli.progress import progress
@@ -11,16 +11,19 @@ from bot.store import StoreFailure
 from bot.system.locations import Paths
 
 
-def back_up(config: Path | None, file: Path) -> str:
-    """Write a backup; return the text to print. Raises `CliError`, `OSError`."""
+def back_up(config: Path | None, file: Path, *, as_json: bool) -> None:
+    """Write a backup. Raises `CliError`, `OSError`."""
     settings = context.settings(config)
     with context.store(settings) as store, progress(f"Writing {file} ..."):
         backup.back_up(store, Paths(settings.data), file)
-    return f"{file}: {size(file.stat().st_size)}. Restore it with `mergewright restore {file}`."
+    count = file.stat().st_size
+    says = f"{file}: {size(count)}. Restore it with `mergewright restore {file}`."
+    value = {"file": str(file), "bytes": count}
+    screens.say(value, says, as_json=as_json)
 
 
-def restore(config: Path | None, file: Path) -> str:
-    """Restore a backup; return the text to print. Raises `CliError`, `OSError`."""
+def restore(config: Path | None, file: Path, *, as_json: bool) -> None:
+    """Restore a backup. Raises `CliError`, `OSError`."""
     paths = Paths(context.settings(config).data)
     if not file.exists():
         raise CliError(f"{file}: no such file; to bring a session back: `start {file}`")
@@ -29,7 +32,9 @@ def restore(config: Path | None, file: Path) -> str:
             backup.restore(file, paths)
     except (backup.NotRestored, StoreFailure) as failure:
         raise CliError(str(failure), PROBLEM) from None
-    return (
+    says = (
         f"Restored to {paths.data}. Start the bot with `mergewright serve`; the bot that wrote"
         " the backup must not run any more."
     )
+    value = {"file": str(file), "data": str(paths.data)}
+    screens.say(value, says, as_json=as_json)

@@ -14,7 +14,7 @@ from bot.archive.archiver import Archive
 from bot.archive.retention import Busy, Item, Retention
 from bot.cli import context
 from bot.cli.screens import table
-from bot.store import FailedDelivery, ResourceOwner, Store, StoreFailure, this_process
+from bot.store import ResourceOwner, Store, StoreFailure, this_process
 from bot.system.clock import utc_now
 from bot.system.isolation import isolation_of
 from bot.system.locations import Locations, Paths, programs
@@ -121,18 +121,3 @@ def _table(items: Sequence[Item]) -> Table:
         bytes_ = Text(size(item.bytes), justify="right", no_wrap=True)
         rows.add_row(Text(item.thing, "dim"), name, bytes_, why)
     return rows
-
-
-def failed_deliveries(failed: Sequence[FailedDelivery], *, retried: bool) -> RenderableType:
-    """Return a table of the failed deliveries.
-
-    `retried` says that they were queued to be processed again.
-    """
-    if not failed:
-        return Text("no delivery failed")
-    rows = table()
-    for one in failed:
-        at, error = f"{one.at:%Y-%m-%d %H:%M} UTC", Text(plain(one.error), overflow="fold")
-        rows.add_row(Text(at, "dim"), Text(one.event), Text(one.id, no_wrap=True), error)
-    note = "The bot processes them again." if retried else "To process them again: --retry"
-    return Group(rows, Text(f"\n{note}", "dim"))

@@ -326,12 +326,13 @@ def meta(
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Set a value; KEY= removes it.")
     ] = None,
     config: Config = None,
+    server: Server = "",
     as_json: Json = False,
 ) -> None:
     """Show or change your own KEY=VALUE notes on a session."""
     from bot.cli import submit
 
-    submit.set_metadata(config, session_id, values or [], as_json=as_json)
+    submit.set_metadata(config, server, session_id, values or [], as_json=as_json)
 
 
 def _submit(

@@ -14,7 +14,6 @@ from bot.decide.assignment import caps
 from bot.decide.policies import Policies
 from bot.setup.files import CONFIGURATION
 from bot.store import (
-    AgentRecord,
     QueuedSession,
     Session,
     Store,
@@ -192,14 +191,6 @@ def queue(found: Settings, opened: Store) -> dict[str, QueuedSession]:
 def policies(found: Settings, opened: Store) -> Policies:
     """Return the policy of each project."""
     return Policies(opened, found.projects, found.policy)
-
-
-def agents(found: Settings) -> tuple[list[AgentRecord], list[Session]]:
-    """Return the records of all agents, and all sessions. Raises `CliError`."""
-    if not Paths(found.data).database.exists():
-        return [AgentRecord(agent=name) for name in sorted(found.identities)], []
-    with store(found) as opened:
-        return opened.agents.records(found.identities), opened.sessions.all()
 
 
 def types_of(found: Settings, name: str) -> tuple[str, ...]:

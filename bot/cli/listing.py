@@ -7,14 +7,13 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 
-from bot.cli import context, screens, tables
+from bot.cli import context, screens
 from bot.cli.options import PROBLEM, CliError
 from bot.cli.progress import progress
+from bot.cli.reading import reader
 from bot.cli.remote import RemoteServer
-from bot.decide.assignment import caps
-from bot.show.session_list import list_sessions
 from bot.show.session_summary import SessionSummary, summarize
 from bot.show.waiting import Goal, is_over, is_reached
 from bot.store import SessionQuery
@@ -33,23 +32,13 @@ def sessions(config: Path | None, server: str, query: SessionQuery, *, as_json: 
 
     `server` is the URL of a server; empty means the local database.
     """
-    notices: list[RenderableType] = []
-    if server:
-        with closing(RemoteServer(server)) as remote:
-            found = remote.sessions(query)
-            projects = [] if found or not query.project else remote.projects()
-        positions: dict[str, str] = {}
-    else:
-        settings = context.settings(config)
-        projects = list(settings.projects)
-        with context.store(settings) as store:
-            found, _ = list_sessions(store, query, caps(settings))
-            queued = context.queue(settings, store)
-            notices += screens.notices(store.incidents.current(), store.freezes.all())
-        positions = {name: tables.queue_position(one) for name, one in queued.items()}
+    with reader(config, server) as source:
+        found = source.sessions(query)
+        projects = source.projects() if query.project and not found else ()
+        notices = screens.notices(source.incidents(), source.freezes())
     if not found and query.project and query.project not in projects:
-        raise CliError(f"no project {query.project!r}; {nearest(query.project, projects)}")
-    listing = screens.listing(found, _empty(query), positions)
+        raise CliError(f"no project {query.project!r}; {nearest(query.project, list(projects))}")
+    listing = screens.listing(found, _empty(query))
     screens.report(found, Group(*notices, listing), as_json=as_json)
 
 

@@ -35,6 +35,7 @@ def health(config: Config = None, server: Server = "", as_json: Json = False) ->
 @app.command()
 def deliveries(
     config: Config = None,
+    server: Server = "",
     every: Annotated[
         bool,
         typer.Option("--all", help="List the last deliveries in every state, with their effects."),
@@ -45,17 +46,25 @@ def deliveries(
     as_json: Json = False,
 ) -> None:
     """List webhook deliveries that could not be decoded, or process them again."""
-    from bot.cli import cleanup, context, screens, tables
-    from bot.show.deliveries import delivery_entries
-    from bot.store import DeliveryQuery
+    from contextlib import closing
 
-    settings, redact = context.redacting(config)
-    with context.store(settings, redact if retry else None) as store:
-        failed = store.deliveries.failed()
-        retried = store.deliveries.retry(one.id for one in failed) if retry else 0
-        last = delivery_entries(store, store.deliveries.page(DeliveryQuery())[0]) if every else []
-    if every:
-        screens.report(last, tables.deliveries(last), as_json=as_json)
-        return
-    screen = cleanup.failed_deliveries(failed, retried=retry)
+    from bot.cli import context, screens, tables
+    from bot.cli.reading import reader
+    from bot.cli.remote import RemoteServer
+
+    with reader(config, server) as source:
+        if every:
+            last = source.last_deliveries()
+            screens.report(last, tables.deliveries(last), as_json=as_json)
+            return
+        failed = source.failed_deliveries()
+    ids, retried = [one.id for one in failed if retry], 0
+    if ids and server:
+        with closing(RemoteServer(server)) as remote:
+            retried = sum(map(remote.retry_delivery, ids))
+    elif ids:
+        settings, redact = context.redacting(config)
+        with context.store(settings, redact) as store:
+            retried = store.deliveries.retry(ids)
+    screen = tables.failed_deliveries(failed, retried=retry)
     screens.report({"failed": failed, "retried": retried}, screen, as_json=as_json)

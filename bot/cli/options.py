@@ -41,11 +41,45 @@ NoWait = Annotated[
 class PlainUsage(CompletesFast, TyperCommand):
     """A command whose usage line shows required arguments without braces."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command's line. Refuse `--server` with the reason where it cannot work."""
+        options = args[: args.index("--")] if "--" in args else args
+        named = any(one == "--server" or one.startswith("--server=") for one in options)
+        why = LOCAL.get(ctx.command_path.partition(" ")[2])
+        if named and why and not ctx.resilient_parsing:
+            name = ctx.command_path.partition(" ")[2]
+            raise CliError(f"{name} takes no --server: {why}. Run it on the server's own machine")
+        return super().parse_args(ctx, args)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the arguments as they are written: `SESSION`, not `{SESSION}`."""
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
+
+
+#: Why commands work on the server's own machine only, by their full names.
+LOCAL: Final = {
+    "serve": "it runs the server",
+    "reload": "it asks the bot that runs there",
+    "init": "it writes the configuration",
+    "setup": "it writes the configuration",
+    "config check": "it reads the configuration file",
+    "config example": "it only prints a text",
+    "doctor": "it checks the machine's programs and folders",
+    "sandbox": "it opens a shell there",
+    "attach": "it needs the session's terminal",
+    "agents check": "it starts the agent's program",
+    "notify": "it reads the configuration and sends from there",
+    "replay": "it reads the recorded facts from the database",
+    "token create": "it writes to the database; the page Account creates your own tokens",
+    "token list": "it reads the database; the page Account lists your own tokens",
+    "token revoke": "it writes to the database; the page Account revokes your own tokens",
+    "token sign-out": "it writes to the database; the page Account signs you out",
+    "backup": "it reads the database and the transcripts",
+    "restore": "it writes the database and the transcripts",
+    "cleanup": "it deletes files of that machine",
+}
 
 
 class CliError(Exception):

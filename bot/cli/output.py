@@ -4,14 +4,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
+from typing import Protocol
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from bot.cli.screens import print_json
 from bot.show.ansi import coloured
-from bot.show.transcripts import Transcript
 from lifecycle.model.text import settled
 from runtimes.agents.shared.messages import Message, MessageKind
 
@@ -22,43 +24,35 @@ _LOG_POLL_SECONDS = 0.2
 _TRANSCRIPT_POLL_SECONDS = 0.5
 
 
-def log(
-    read: Callable[[int, int], bytes],
-    lines: int,
-    redact: Callable[[str], str],
-    *,
-    follow: bool,
-    ansi: bool,
-) -> None:
-    """Print the last `lines` lines of a file; with `follow`, also new ones until interrupted.
+class Messages(Protocol):
+    """The messages of a run."""
 
-    `read(start, end)` returns the file's bytes between two offsets. `redact` masks secrets in each
-    line. Escape sequences are removed, except colours if `ansi` is true.
+    def new(self) -> list[Message]:
+        """Return the next messages since the last call; empty if there are none yet."""
+
+
+#: A line, or a function that returns it: only printed lines are searched for secrets.
+Line = str | Callable[[], str]
+#: Returns the lines since its last call.
+NewLines = Callable[[], Iterator[Line]]
+
+
+def log(new_lines: NewLines, lines: int, *, follow: bool, as_json: bool) -> None:
+    """Print the last `lines` lines of an output, as text or as one JSON object each.
+
+    `new_lines` returns the lines since its last call, at first also an incomplete last one. With
+    `follow`, prints new lines until interrupted.
     """
-    place, partial = 0, b""
 
-    def new_lines() -> Iterator[bytes]:
-        # Only whole lines are printed, because half an escape sequence cannot be recognized.
-        nonlocal place, partial
-        while chunk := read(place, place + _CHUNK_BYTES):
-            place += len(chunk)
-            *whole, partial = (partial + chunk).split(b"\n")
-            yield from (line + b"\n" for line in whole)
-            if len(partial) >= _LINE_BYTES:
-                yield partial
-                partial = b""
+    def print_line(line: Line) -> None:
+        text = line if isinstance(line, str) else line()
+        if as_json:
+            print_json({"line": text})
+        else:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
 
-    def print_line(line: bytes) -> None:
-        text = line.decode(errors="replace")
-        show = coloured if ansi else settled
-        sys.stdout.write(redact(show(text.rstrip("\n"))) + "\n")
-        sys.stdout.flush()
-
-    last = deque(new_lines(), maxlen=lines)
-    if partial:
-        last.append(partial)
-        partial = b""
-    for line in last:
+    for line in deque(new_lines(), maxlen=lines):
         print_line(line)
     try:
         while follow:
@@ -69,8 +63,40 @@ def log(
         return
 
 
+def lines_of(
+    read: Callable[[int, int], bytes], redact: Callable[[str], str], *, ansi: bool
+) -> NewLines:
+    """Return a function that yields the lines of a file since its last call.
+
+    `read(start, end)` returns the file's bytes between two offsets. `redact` masks secrets in each
+    line. Escape sequences are removed, except colours if `ansi` is true.
+    """
+    place, rest, first = 0, b"", True
+
+    def shown(line: bytes) -> str:
+        text = line.decode(errors="replace")
+        return redact(coloured(text) if ansi else settled(text))
+
+    def new_lines() -> Iterator[Callable[[], str]]:
+        # Only whole lines are printed, because half an escape sequence cannot be recognized.
+        nonlocal place, rest, first
+        while chunk := read(place, place + _CHUNK_BYTES):
+            place += len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from (partial(shown, line) for line in whole)
+            if len(rest) >= _LINE_BYTES:
+                yield partial(shown, rest)
+                rest = b""
+        if first and rest:
+            yield partial(shown, rest)
+            rest = b""
+        first = False
+
+    return new_lines
+
+
 def transcript(
-    messages: Transcript, first: int, limit: int | None, *, follow: bool, as_json: bool
+    messages: Messages, first: int, limit: int | None, *, follow: bool, as_json: bool
 ) -> None:
     """Print messages as text, or as one JSON line each, from number `first` on (counted from 0).
 
@@ -83,9 +109,7 @@ def transcript(
     try:
         for number, message in islice(numbered, first, stop):
             if as_json:
-                line = {"number": number, **msgspec.to_builtins(message)}
-                sys.stdout.write(msgspec.json.encode(line).decode() + "\n")
-                sys.stdout.flush()
+                print_json({"number": number, **msgspec.to_builtins(message)})
             else:
                 heading = _heading(message)
                 if heading != last:
@@ -96,7 +120,7 @@ def transcript(
         return
 
 
-def _messages(transcript: Transcript, *, follow: bool) -> Iterator[Message]:
+def _messages(transcript: Messages, *, follow: bool) -> Iterator[Message]:
     while (found := transcript.new()) or follow:
         yield from found
         if not found:

@@ -11,7 +11,8 @@ import typer
 
 from bot.cli import account, commands, completion, installing, operations, sessions, tokens
 from bot.cli.help_groups import Commands, GroupedCommands
-from bot.cli.options import PROBLEM, CliError, Config, Json, PlainUsage
+from bot.cli.options import PROBLEM, USAGE, CliError, Config, Json, PlainUsage
+from bot.cli.server_option import Server
 from bot.system.process_memory import close_to_others
 
 app = typer.Typer(
@@ -123,19 +124,25 @@ def check(
         Path | None, typer.Argument(metavar="FILE", help="Configuration file, like --config.")
     ] = None,
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Check a configuration file, with the secrets it needs, and print every problem."""
-    from bot.cli import context
+    from bot.cli import context, screens
     from bot.cli.doctor import refusals
     from bot.system.isolation import problems
 
     file = context.file(named or config)
     installed = context.installation(file)
     settings = installed.settings
-    if wanted := [*refusals(installed), *problems(settings)]:
-        raise CliError("\n".join(f"{file}: {problem}" for problem in wanted))
+    found = [*refusals(installed), *problems(settings)]
     projects = [*settings.projects, *settings.installation.repositories]
-    print(f"{file} is valid. Projects: {', '.join(projects) or 'none yet'}.")
+    if found and not as_json:
+        raise CliError("\n".join(f"{file}: {problem}" for problem in found))
+    says = f"{file} is valid. Projects: {', '.join(projects) or 'none yet'}."
+    value = {"file": str(file), "problems": found, "projects": projects}
+    screens.say(value, says, as_json=as_json)
+    if found:
+        raise typer.Exit(USAGE)
 
 
 @config_app.command()
@@ -194,22 +201,24 @@ def notify(
 def backup(
     to: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Back up the database and the transcripts into one file, even while the bot runs."""
     from bot.cli import backup
 
-    print(backup.back_up(config, to))
+    backup.back_up(config, to, as_json=as_json)
 
 
 @app.command()
 def restore(
     backup: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `backup`.")],
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Restore a backup into the configured data folder, which must not hold a database yet."""
     from bot.cli import backup as restoring
 
-    print(restoring.restore(config, backup))
+    restoring.restore(config, backup, as_json=as_json)
 
 
 @app.command()
@@ -243,25 +252,15 @@ def doctor(
 
 
 @agents_app.callback()
-def agents(ctx: typer.Context, config: Config = None, as_json: Json = False) -> None:
+def agents(
+    ctx: typer.Context, config: Config = None, server: Server = "", as_json: Json = False
+) -> None:
     """Show agents, their outcomes and the health of each agent type."""
     if ctx.invoked_subcommand is not None:
         return
-    from rich.console import Group
-    from rich.text import Text
+    from bot.cli import agents as listing
 
-    from bot.cli import agent_health, context, screens, tables
-    from bot.cli.progress import progress
-
-    installed = context.installation(config)
-    records, _ = context.agents(installed.settings)
-    with progress("Checking the agents ..."):
-        checked = agent_health.check_types(installed)
-    screens.report(
-        {"agents": records, "types": checked},
-        Group(tables.agents(records), Text(), agent_health.types(checked)),
-        as_json=as_json,
-    )
+    listing.show_all(config, server, as_json=as_json)
 
 
 @agents_app.command()
@@ -270,20 +269,13 @@ def show(
         str, typer.Argument(metavar="NAME", help="Agent.", autocompletion=completion.agents)
     ],
     config: Config = None,
+    server: Server = "",
     as_json: Json = False,
 ) -> None:
     """Show one agent: sessions, outcomes and cost."""
-    from bot.cli import context, screens, tables
-    from config.contradictions import nearest
+    from bot.cli import agents as listing
 
-    settings = context.settings(config)
-    records, sessions = context.agents(settings)
-    by_name = {one.agent: one for one in records if one.agent}
-    if name not in by_name:
-        raise CliError(f"no agent {name!r}; {nearest(name, by_name)}")
-    theirs = [one for one in sessions if one.agent_name == name]
-    screen = tables.agent(by_name[name], settings.identities.get(name), theirs)
-    screens.report(by_name[name], screen, as_json=as_json)
+    listing.show(config, server, name, as_json=as_json)
 
 
 @agents_app.command("check")

@@ -27,6 +27,8 @@ from config.load import VARIABLES, ConfigError, secret
 
 T = TypeVar("T")
 
+_OTHER_VERSION = "does not offer this: it runs another version of Mergewright; update the older one"
+
 _MOST_ITEMS = 200
 #: The longest request of `wait`, shorter than the time limits of common reverse proxies.
 _WAIT_SECONDS = 25.0
@@ -78,7 +80,11 @@ class TokenRefused(CliError):
     """The server does not know the token, or it has expired."""
 
 
-class _NotFound(CliError):
+class Forbidden(CliError):
+    """The token does not allow this."""
+
+
+class NotFound(CliError):
     """The server does not have the requested object."""
 
 
@@ -111,6 +117,25 @@ class RemoteServer:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def get(self, path: str, kind: type[T], **wanted: object) -> T:
+        """Return an object of the API as `kind`. Empty values of `wanted` are left out."""
+        given = {name: value for name, value in wanted.items() if value not in ("", None)}
+        return self._send("GET", path, kind, params=given)
+
+    def set_metadata(self, id: str, values: Mapping[str, str]) -> dict[str, str]:
+        """Set keys of a session's metadata, and return all. An empty value removes a key."""
+        try:
+            return self._send(
+                "PATCH", f"sessions/{quote(id)}/metadata", dict[str, str], json=dict(values)
+            )
+        except NotFound:
+            raise CliError(no_session(id)) from None
+
+    def retry_delivery(self, id: str) -> bool:
+        """Have a failed delivery processed again. Returns False if it has not failed."""
+        found = self._send("PUT", f"deliveries/{quote(id, safe='')}/retry", dict[str, bool])
+        return found["retried"]
 
     def account(self) -> RemoteAccount:
         """Return for whom the token acts, and what it allows."""
@@ -168,7 +193,7 @@ class RemoteServer:
             seconds = max(0.0, min(_WAIT_SECONDS, until - time.monotonic()))
             try:
                 found = self._session(id, wait=goal, timeout=seconds).session
-            except _NotFound:
+            except NotFound:
                 raise CliError(no_session(id)) from None
             if is_over(found, goal) or time.monotonic() >= until:
                 return found
@@ -177,7 +202,7 @@ class RemoteServer:
         """Return a session, or None if there is none with this ID."""
         try:
             return self._session(id)
-        except _NotFound:
+        except NotFound:
             return None
 
     def command(self, id: str, kind: str, text: str, head: str = "") -> str:
@@ -243,6 +268,8 @@ class RemoteServer:
             if not response.is_success:
                 raise self._failure(response)
             return msgspec.json.decode(response.content, type=kind)
+        except msgspec.ValidationError:
+            raise CliError(f"{self.url} {_OTHER_VERSION}", PROBLEM) from None
         except msgspec.MsgspecError:
             status = f"{response.status_code} {response.reason_phrase}"
             raise CliError(f"{self._url}: no Mergewright API there ({status})", PROBLEM) from None
@@ -259,7 +286,11 @@ class RemoteServer:
         says = f"{problem.detail} {remedy}".rstrip()
         match response.status_code:
             case HTTPStatus.NOT_FOUND:
-                return _NotFound(says)
+                if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # No such route.
+                    return CliError(f"{self.url} {_OTHER_VERSION}", PROBLEM)
+                return NotFound(says)
+            case HTTPStatus.FORBIDDEN:
+                return Forbidden(says, PROBLEM)
             case HTTPStatus.BAD_REQUEST:
                 return CliError(says)
         return CliError(says, PROBLEM)

@@ -1,9 +1,9 @@
 """Renders sessions for terminals of 80 columns."""
 
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 from rich.console import Console, Group, RenderableType
@@ -12,35 +12,54 @@ from rich.table import Table
 from rich.text import Text
 
 from bot.show.json_values import json_value
-from bot.show.session_summary import BudgetUsage, RefusedConnection, SessionSummary
-from bot.store import BOT, Freeze, HistoryKind, HistoryRow, Incident, OutboxEntry, Session
+from bot.show.session_detail import ExplainedSession, HistoryEntry, SessionDetail
+from bot.show.session_summary import BudgetUsage, PullSummary, QueuePlace, SessionSummary
+from bot.show.terminal import PreservedWork
+from bot.store import Freeze, HistoryKind, Incident, QueuedSession
 from bot.system.clock import utc_now
-from bot.text.history import describe_action, describe_event
 from bot.text.page_text import sentence
 from bot.text.workspace_steps import step_words
-from lifecycle.decide import Decision
-from lifecycle.judge.pauses import frozen_by
-from lifecycle.judge.reasons import advice_on
-from lifecycle.model.facts import Agent, Facts, Pull, Work
-from lifecycle.model.policy import Mode, Policy
-from lifecycle.model.status import TERMINAL, Blocker, CheckState, Status
+from lifecycle.model.facts import Spending
+from lifecycle.model.status import TERMINAL, Status
 from lifecycle.model.text import plain
 from lifecycle.read.budgets import cost
-from runtimes.host import StepRecord
-from runtimes.workspaces.mirror import Preserved
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
 _GOOD = frozenset({Status.MERGED, Status.MERGEABLE, Status.APPROVED, Status.DONE})
 _HISTORY = 20
+#: Delete and the C1 set: https://www.ecma-international.org/publications-and-standards/standards/ecma-48/
+_CONTROL = re.compile("[\x7f-\x9f]")
 
 
 def report(value: object, screen: RenderableType, *, as_json: bool) -> None:
     """Print a command's result: the value as JSON, or the screen, in colors on a terminal."""
     if as_json:
-        text = msgspec.json.format(msgspec.json.encode(json_value(value)), indent=2)
-        sys.stdout.write(f"{text.decode()}\n")
+        print_json(value, indent=2)
     else:
         Console(highlight=False, markup=False, emoji=False).print(screen)
+
+
+def say(value: object, text: str, *, as_json: bool) -> None:
+    """Print a command's result: the value as JSON, or a text whose lines are not wrapped."""
+    if as_json:
+        print_json(value, indent=2)
+    else:
+        sys.stdout.write(f"{text}\n")
+
+
+def print_json(value: object, *, indent: int = 0) -> None:
+    """Print a value as JSON, on one line unless it is indented.
+
+    Control characters that JSON allows, such as the C1 set, are escaped: terminals obey them.
+    """
+    text = msgspec.json.encode(json_value(value))
+    shown = (msgspec.json.format(text, indent=indent) if indent else text).decode()
+    sys.stdout.write(_CONTROL.sub(_escaped, shown) + "\n")
+    sys.stdout.flush()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def table(*head: str) -> Table:
@@ -51,12 +70,10 @@ def table(*head: str) -> Table:
     return rows
 
 
-def listing(
-    sessions: Sequence[SessionSummary], empty: str, places: Mapping[str, str] = {}
-) -> RenderableType:
+def listing(sessions: Sequence[SessionSummary], empty: str) -> RenderableType:
     """Return a line for each session, with its title and status.
 
-    `places` are the queue positions by session ID. `empty` is the text if there are no sessions.
+    `empty` is the text if there are no sessions.
     """
     if not sessions:
         return Text(empty)
@@ -72,7 +89,8 @@ def listing(
         title.stylize("bold", 0, len(one.id))
         title.highlight_words([one.status], color(one.status))
         screen.append(title)
-        for below in (one.title, sentence(one.because), places.get(one.id, "")):
+        place = queue_position(one.place) if one.place else ""
+        for below in (one.title, sentence(one.because), place):
             if below:
                 screen.append(_below(Text(plain(below), "dim")))
         if one.needs_person and one.remedy:
@@ -94,109 +112,95 @@ def freeze_line(freeze: Freeze) -> str:
     return f"{scope} is frozen by {plain(freeze.by)}"
 
 
-def session(
-    session: Session,
-    facts: Facts,
-    history: Sequence[HistoryRow],
-    outbox: Sequence[OutboxEntry],
-    budgets: Sequence[BudgetUsage],
-    refused: Sequence[RefusedConnection],
-    steps: Sequence[StepRecord],
-    place: str = "",
-) -> RenderableType:
-    """Return the screen about one session.
-
-    `place` is its position in the queue; empty if it is not queued.
-    """
-    phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
-    issue, agent = session.issue, session.agent
-    named = "" if session.agent_name in ("", session.agent_type) else f"{session.agent_name}, "
+def session(detail: SessionDetail) -> RenderableType:
+    """Return the screen about one session."""
+    one = detail.session
+    info = one.agent_info
+    named = "" if one.agent in ("", one.agent_type) else f"{one.agent}, "
     rows = grid()
-    if issue.number:
-        add(rows, "issue", f"#{issue.number} {issue.title}", issue.url)
+    if one.issue:
+        add(rows, "issue", f"#{one.issue} {one.title}", one.issue_url)
     else:
-        add(rows, "task", issue.title)
-    add(rows, "project", f"{session.project} ({session.repository})")
-    add(rows, "requester", session.requester or "unknown")
-    add(rows, "agent", f"{named}{session.agent_type}, {_agent(agent, session.run)}")
-    if agent.native_id:
-        add(rows, "conversation ID", agent.native_id)
-    if place:
-        add(rows, "queue", place)
-    add(rows, "spent", cost(session.spent_ever), *map(_spent, budgets))
-    _add_standing(rows, facts)
-    add(rows, "work", _work(session.work, session.branch), session.work.path)
-    for pull in session.pulls:
-        add(rows, "pull", _pull(pull), pull.url)
-    _add_network(rows, refused)
-    _add_steps(rows, steps)
-    for key, value in session.metadata.items():
+        add(rows, "task", one.title)
+    add(rows, "project", f"{one.project} ({one.repository})")
+    add(rows, "requester", one.requester or "unknown")
+    add(rows, "agent", f"{named}{one.agent_type}, {_agent(one)}")
+    if info.native_id:
+        add(rows, "conversation ID", info.native_id)
+    if one.place:
+        add(rows, "queue", queue_position(one.place))
+    spent = Spending(cost_usd=info.cost_usd, tokens=info.tokens, unpriced=info.unpriced)
+    add(rows, "spent", cost(spent), *map(_spent, detail.budgets))
+    _add_state(rows, detail)
+    for key, value in one.metadata.items():
         add(rows, key, value)
-    _add_actions(rows, facts, phrases)
+    _add_actions(rows, detail)
     return Group(
-        headline(session.id, session.status, session.because),
-        *_advice(session.reason, session.blockers),
+        headline(one.id, one.status, one.because),
+        *_advice(one.remedy, one.blockers),
         rows,
         Text("\nhistory", "dim"),
-        _history(history[:_HISTORY], phrases),
+        _history(detail.history[:_HISTORY]),
+        *_preserved(detail.preserved),
     )
 
 
-def preserved(kept: Sequence[Preserved], mirror: Path) -> Iterator[RenderableType]:
-    """Yield the commits preserved from removed workspaces; a restore begins at the last."""
-    if kept:
-        yield Text("\npreserved when its workspace was removed", "dim")
-    for one in kept:
-        yield Text(f"  run {one.run}, {age(one.at)} ago: git fetch {mirror} {one.ref}")
-
-
-def explanation(
-    facts: Facts,
-    decision: Decision,
-    outbox: Sequence[OutboxEntry],
-    policy: Policy,
-    budgets: Sequence[BudgetUsage],
-    refused: Sequence[RefusedConnection],
-    steps: Sequence[StepRecord],
-) -> RenderableType:
+def explanation(found: ExplainedSession, detail: SessionDetail) -> RenderableType:
     """Return the screen of a session's facts, the resulting status and the next actions."""
-    phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
+    one, decision = detail.session, found.decision
     rows = grid()
-    issue = facts.issue
-    if issue.number:
-        add(rows, "issue", f"#{issue.number}, {'open' if issue.open else 'closed'}")
+    if one.issue:
+        state = "open" if found.facts["issue"]["open"] else "closed"
+        add(rows, "issue", f"#{one.issue}, {state}")
     else:
-        add(rows, "task", issue.title)
-    add(rows, "agent", _agent(facts.agent, facts.run))
-    if facts.waits:
-        add(rows, "queue", facts.waits)
-    add(rows, "spent", *map(_spent, budgets))
-    _add_standing(rows, facts)
-    add(rows, "work", _work(facts.work, facts.branch))
-    for pull in facts.pulls:
-        add(rows, "pull", _pull(pull))
-    _add_network(rows, refused)
-    _add_steps(rows, steps)
-    if facts.done:
-        last = str(max(facts.done, key=lambda key: facts.done[key].at))
-        add(rows, "done", f"{len(facts.done)} actions, last: {phrases.get(last, last)}")
-    _add_actions(rows, facts, phrases)
-    signals = msgspec.structs.asdict(decision.signals)
-    add(rows, "signals", ", ".join(f"{name}={value}" for name, value in signals.items()))
-    follows = [describe_action(action) for action in decision.actions] or ["none"]
-    if policy.mode is Mode.OBSERVE:
-        follows = ['none, because policy.mode is "observe"']
-    again = f"in {until(decision.recheck_at)}" if decision.recheck_at else "on the next change"
-    remedy, *blockers = _advice(decision.reason, decision.blockers)
+        add(rows, "task", one.title)
+    add(rows, "agent", _agent(one))
+    if waits := found.facts["waits"]:
+        add(rows, "queue", waits)
+    add(rows, "spent", *map(_spent, found.budgets))
+    _add_state(rows, detail)
+    if found.done:
+        add(rows, "done", f"{found.done} actions, last: {found.last_done}")
+    _add_actions(rows, detail)
+    signals = (f"{name}={value}" for name, value in decision["signals"].items())
+    add(rows, "signals", ", ".join(signals))
+    follows = found.next_actions or ("none",)
+    if found.observes:
+        follows = ('none, because policy.mode is "observe"',)
+    recheck = decision["recheck_at"]
+    at = datetime.fromisoformat(recheck) if isinstance(recheck, str) else recheck
+    remedy, *blockers = _advice(found.remedy, found.blockers)
     return Group(
-        headline(facts.session, decision.status, decision.because),
+        headline(one.id, decision["status"], decision["because"]),
         remedy,
         Text("facts", "dim"),
         rows,
         *blockers,
         *_list("next actions", follows),
-        Text.assemble(("next decision  ", "dim"), again),
+        Text.assemble(
+            ("next decision  ", "dim"), f"in {until(at)}" if at else "on the next change"
+        ),
     )
+
+
+def queue_position(one: QueuePlace | QueuedSession) -> str:
+    """Return a line with a session's queue position, its expected start and why it waits."""
+    start = f"starts {expected_start(one)}" if one.starts_at else "start time unknown"
+    return f"number {one.position}, {start}: {queue_reason(one)}"
+
+
+def expected_start(one: QueuePlace | QueuedSession) -> str:
+    """Return when a queued session starts, such as `in about 5m`."""
+    if one.starts_at is None:
+        return "unknown"
+    return f"in about {until(one.starts_at)}" if one.starts_at > utc_now() else "any moment"
+
+
+def queue_reason(one: QueuePlace | QueuedSession) -> str:
+    """Return why a session waits, and what would change its position in the queue."""
+    label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
+    person = "; a person waits for it" if one.awaited else ""
+    return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
 def color(status: str) -> str:
@@ -226,31 +230,24 @@ def duration(seconds: float) -> str:
     return f"{int(seconds)}s"
 
 
-def _agent(agent: Agent, run: int) -> str:
-    if not run:
+def _agent(one: SessionSummary) -> str:
+    if not one.run:
         return "not started yet"
-    since = f" since {age(agent.since)}" if agent.since else ""
-    detail = agent.question or agent.error or agent.evidence
-    return f"run {run}, {agent.activity}{since}{': ' if detail else ''}{detail}"
+    info = one.agent_info
+    since = f" since {age(info.since)}" if info.since else ""
+    detail = info.question or info.error or info.evidence
+    return f"run {one.run}, {one.activity}{since}{': ' if detail else ''}{detail}"
 
 
-def _work(work: Work, branch: str) -> str:
-    head = f" at {work.head[:7]}" if work.head else ""
-    return f"{branch}{head}{', uncommitted changes' if work.dirty else ''}"
-
-
-def _pull(pull: Pull) -> str:
-    states = [check.state for check in pull.checks]
-    counted = [f"{states.count(state)} {state}" for state in CheckState if state in states]
-    failed = [check.name for check in pull.checks if check.state is CheckState.FAILED]
-    names = f" ({', '.join(failed)})" if failed else ""
+def _pull(pull: PullSummary) -> str:
+    counted = ", ".join(f"{count} {state}" for state, count in pull.checks.items())
+    names = f" ({', '.join(pull.failed)})" if pull.failed else ""
     words = [
-        f"#{pull.number} {'draft' if pull.draft else pull.state} at {pull.head[:7]}",
+        f"#{pull.number} {pull.state} at {pull.head[:7]}",
         f"review {pull.review}, merge {pull.merge}",
-        f"checks: {', '.join(counted) or 'none'}{names}",
+        f"checks: {counted or 'none'}{names}",
     ]
-    waiting = sum(not thread.resolved for thread in pull.threads)
-    if waiting:
+    if waiting := pull.open_threads:
         words.append(f"{waiting} unresolved thread{'' if waiting == 1 else 's'}")
     return "; ".join(words)
 
@@ -260,24 +257,24 @@ def _spent(bar: BudgetUsage) -> str:
     return f"{spent} of {bar.says}"
 
 
-def _add_standing(rows: Table, facts: Facts) -> None:
-    """Add rows for a freeze and for the last restore, if there are any."""
-    if frozen := frozen_by(facts):
+def _add_state(rows: Table, detail: SessionDetail) -> None:
+    """Add rows for freezes, the last restore, the work, the pull requests and what went wrong."""
+    one = detail.session
+    if frozen := detail.frozen:
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
         add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at)} ago")
-    if facts.restored_at:
-        add(rows, "restored", f"{age(facts.restored_at)} ago")
-
-
-def _add_network(rows: Table, refused: Sequence[RefusedConnection]) -> None:
-    if refused:
-        add(rows, "network", *(one.says for one in refused))
-
-
-def _add_steps(rows: Table, steps: Sequence[StepRecord]) -> None:
-    for one in steps:
-        log = f"mergewright logs {one.session} --step {one.step}"
-        add(rows, str(one.step), sentence(step_words(one)), f"output: {log}")
+    if one.restored_at:
+        add(rows, "restored", f"{age(one.restored_at)} ago")
+    head = f" at {detail.head[:7]}" if detail.head else ""
+    changes = ", uncommitted changes" if detail.dirty else ""
+    add(rows, "work", f"{one.branch}{head}{changes}", one.workspace)
+    for pull in one.pulls:
+        add(rows, "pull", _pull(pull), pull.url)
+    if detail.refused:
+        add(rows, "network", *(each.says for each in detail.refused))
+    for step in detail.steps:
+        log = f"mergewright logs {one.id} --step {step.step}"
+        add(rows, str(step.step), sentence(step_words(step)), f"output: {log}")
 
 
 def add(rows: Table, name: str, *lines: str) -> None:
@@ -299,11 +296,10 @@ def headline(name: str, status: str, because: str) -> Text:
     return Text.assemble((name, "bold"), " ", (status, color(status)), f"  {reason}")
 
 
-def _advice(reason: str, blockers: Sequence[Blocker]) -> list[RenderableType]:
+def _advice(remedy: str, blockers: Sequence[str]) -> list[RenderableType]:
     """Return the remedy for the session's status, if there is one, and what blocks the merge."""
-    advice = advice_on(reason)
-    blocked = [sentence(blocker.sentence) for blocker in blockers]
-    return [Text(f"{advice}\n" if advice else ""), *_list("merge blocked by", blocked)]
+    blocked = list(map(sentence, blockers))
+    return [Text(f"{remedy}\n" if remedy else ""), *_list("merge blocked by", blocked)]
 
 
 def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:
@@ -312,12 +308,21 @@ def _list(title: str, lines: Sequence[str]) -> list[RenderableType]:
     return [Text(title, "dim"), *(_below(Text(plain(line))) for line in lines)]
 
 
-def _add_actions(rows: Table, facts: Facts, phrases: Mapping[str, str]) -> None:
-    for key in sorted(map(str, facts.pending)):
-        add(rows, "pending", phrases.get(key, key))
-    for failed, failure in facts.failures.items():
-        text = str(failed)
-        add(rows, "failed", f"{phrases.get(text, text)}: {failure.detail}")
+def _add_actions(rows: Table, detail: SessionDetail) -> None:
+    for one in sorted(detail.outbox, key=lambda each: each.key):
+        if one.state in ("waiting", "sent"):
+            add(rows, "pending", one.says)
+    for one in detail.outbox:
+        if one.state == "failed":
+            add(rows, "failed", f"{one.says}: {one.text}")
+
+
+def _preserved(kept: Sequence[PreservedWork]) -> Iterator[RenderableType]:
+    """Yield the commits preserved from removed workspaces; a restore continues from the last."""
+    if kept:
+        yield Text("\npreserved when its workspace was removed", "dim")
+    for one in kept:
+        yield Text(f"  run {one.run}, {age(one.at)} ago: {plain(one.fetch)}")
 
 
 def _below(text: Text) -> Padding:
@@ -325,17 +330,17 @@ def _below(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 2), expand=False)
 
 
-def _history(history: Sequence[HistoryRow], phrases: Mapping[str, str]) -> Table:
+def _history(history: Sequence[HistoryEntry]) -> Table:
     rows = table()
     for row in history:
         when = row.at.astimezone().strftime("%m-%d %H:%M:%S")
-        rows.add_row(Text(when, "dim"), Text(plain(_event(row, phrases)), overflow="fold"))
+        rows.add_row(Text(when, "dim"), Text(plain(_event(row)), overflow="fold"))
     return rows
 
 
-def _event(row: HistoryRow, phrases: Mapping[str, str]) -> str:
+def _event(row: HistoryEntry) -> str:
     if row.kind is HistoryKind.DECISION:
-        actions = ", ".join(phrases.get(key, key) for key in row.data["actions"])
-        return f"{row.data['status']}: {row.data['because']}{f' -> {actions}' if actions else ''}"
-    who = f" by {row.actor}" if row.actor and row.actor != BOT else ""
-    return f"{row.kind.replace('_', ' ')}{who}: {describe_event(row.kind, row.data, phrases)}"
+        actions = ", ".join(row.actions)
+        return f"{row.status}: {row.text}{f' -> {actions}' if actions else ''}"
+    who = f" by {row.actor}" if row.actor else ""
+    return f"{row.kind.replace('_', ' ')}{who}: {row.text}"

@@ -104,48 +104,16 @@ def wait(
 
 
 @app.command()
-def show(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
+def show(
+    session_id: SessionId, config: Config = None, server: Server = "", as_json: Json = False
+) -> None:
     """Show a session: status, work, budgets and history."""
-    from rich.console import Group
+    from bot.cli import screens
+    from bot.cli.reading import reader
 
-    from bot.cli import context, screens, tables
-    from bot.show.session_summary import budget_usage, refused_connections
-    from bot.system.clock import utc_now
-    from bot.system.locations import Paths
-    from runtimes.local_records import LocalRecords
-    from runtimes.workspaces.git import GitFailure
-    from runtimes.workspaces.mirror import Mirror
-
-    settings = context.settings(config)
-    with context.store(settings) as store:
-        session = context.session(store, session_id)
-        facts, history = store.facts.get(session.id), store.history.of(session.id)
-        outbox = store.outbox.of(session.id)
-        refused = refused_connections(store.refused.of(session.id), session.project)
-        queued = context.queue(settings, store).get(session.id)
-        policy = context.policies(settings, store).of(session.project)
-    budgets = budget_usage(facts, policy, utc_now())
-    mirror = Paths(settings.data).mirror(session.project)
-    try:
-        preserved = Mirror(mirror, "").preserved(session.id) if mirror.is_dir() else []
-    except GitFailure as failure:  # Everything else can be shown.
-        preserved = []
-        print(f"mergewright: cannot list preserved work: {failure}", file=sys.stderr)
-    known = {"session": session, "facts": facts, "history": history, "place": queued}
-    position = tables.queue_position(queued) if queued else ""
-    steps = LocalRecords({}, Paths(settings.data).host).last_attempts(session.id)
-    screen = screens.session(session, facts, history, outbox, budgets, refused, steps, position)
-    screens.report(
-        {
-            **known,
-            "budgets": budgets,
-            "refused": refused,
-            "steps": steps,
-            "preserved": preserved,
-        },
-        Group(screen, *screens.preserved(preserved, mirror)),
-        as_json=as_json,
-    )
+    with reader(config, server) as source:
+        detail = source.detail(session_id)
+    screens.report(detail, screens.session(detail), as_json=as_json)
 
 
 @app.command(hidden=True)
@@ -155,39 +123,27 @@ def status(session_id: Annotated[str, typer.Argument()] = "SESSION") -> None:
 
 
 @app.command()
-def queue(config: Config = None, as_json: Json = False) -> None:
+def queue(config: Config = None, server: Server = "", as_json: Json = False) -> None:
     """Show queued sessions, why they wait and when they may start."""
-    from bot.cli import context, screens, tables
+    from bot.cli import screens, tables
+    from bot.cli.reading import reader
 
-    settings = context.settings(config)
-    with context.store(settings) as store:
-        entries = list(context.queue(settings, store).values())
+    with reader(config, server) as source:
+        entries = source.queue()
     screens.report(entries, tables.queue(entries), as_json=as_json)
 
 
 @app.command()
-def why(session_id: SessionId, config: Config = None, as_json: Json = False) -> None:
+def why(
+    session_id: SessionId, config: Config = None, server: Server = "", as_json: Json = False
+) -> None:
     """Explain a session's status and next actions. Read-only."""
-    from bot.cli import context, screens
-    from bot.show.session_detail import explain
-    from bot.system.clock import utc_now
-    from bot.system.locations import Paths
-    from runtimes.local_records import LocalRecords
+    from bot.cli import screens
+    from bot.cli.reading import reader
 
-    settings = context.settings(config)
-    with context.store(settings) as store:
-        session = context.session(store, session_id)
-        outbox = store.outbox.of(session.id)
-        policy = context.policies(settings, store).of(session.project)
-        found = explain(store, session.id, policy, utc_now())
-    steps = LocalRecords({}, Paths(settings.data).host).last_attempts(session.id)
-    screens.report(
-        found,
-        screens.explanation(
-            *(found.facts, found.decision, outbox, policy, found.budgets, found.refused, steps)
-        ),
-        as_json=as_json,
-    )
+    with reader(config, server) as source:
+        detail, found = source.detail(session_id), source.explain(session_id)
+    screens.report(found, screens.explanation(found, detail), as_json=as_json)
 
 
 @app.command()
@@ -259,6 +215,7 @@ def attach(session_id: SessionId, config: Config = None) -> None:
 def logs(
     session_id: SessionId,
     config: Config = None,
+    server: Server = "",
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print new output until interrupted.")
     ] = False,
@@ -269,30 +226,15 @@ def logs(
         typer.Option(help="Print the output of the project's own commands, not the agent's."),
     ] = "",
     ansi: Annotated[bool, typer.Option("--ansi", help="Keep colours.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the output of a session's agent, or of its project's own commands."""
-    from functools import partial
+    from bot.cli import logs
 
-    from bot.cli import context, output
-    from bot.system.locations import Paths
-    from runtimes.host import WorkspaceStep, output_of
-    from runtimes.local_records import LocalRecords
-
-    settings, redact = context.redacting(config)
-    with context.store(settings) as store:
-        session = context.session(store, session_id)
-    number = run or session.run
-    records, name = LocalRecords({}, Paths(settings.data).host), output_of(session.id, number)
-    where = f"in run {number}"
-    if step:
-        attempts, where = records.attempts(session.id, WorkspaceStep(step)), f"of a {step}"
-        name = attempts[-1].output if attempts else f"{session.id}_{step}0/output.log"
-    try:
-        records.size(session.id, name)
-    except FileNotFoundError:
-        raise CliError(f"{session.id} has no output {where}", PROBLEM) from None
-    read = partial(records.read, session.id, name)
-    output.log(read, lines, redact, follow=follow, ansi=ansi)
+    wanted = logs.WantedLog(
+        session=session_id, run=run or 0, step=step, lines=lines, follow=follow, ansi=ansi
+    )
+    logs.show(config, server, wanted, as_json=as_json)
 
 
 @app.command()
@@ -306,6 +248,7 @@ def usage(
         ),
     ] = "",
     config: Config = None,
+    server: Server = "",
     by: Annotated[UsageGroup | None, typer.Option(help="What to sum up.")] = None,
     project: Annotated[
         str,
@@ -332,30 +275,27 @@ def usage(
     as_json: Json = False,
 ) -> None:
     """Show model usage and cost, including those of deleted sessions."""
-    from bot.cli import context, screens, tables
+    from bot.cli import screens, tables
+    from bot.cli.reading import reader
     from bot.store import UsageFilter
-    from config.contradictions import nearest
 
-    settings = context.settings(config)
-    if project and project not in settings.projects:
-        raise CliError(f"no project {project!r}; {nearest(project, settings.projects)}")
     among = UsageFilter(
-        repository=settings.projects[project].repository if project else "",
         agent=agent,
         person=person,
         first=f"{first:%Y-%m-%d}" if first else "",
         last=f"{last:%Y-%m-%d}" if last else "",
     )
-    with context.store(settings) as store:
-        sessions = [context.session(store, session_id)] if session_id else store.sessions.all()
-        rows = store.usage.totals(by or ("run" if session_id else "session"), session_id, among)
-    screens.report(rows, tables.usage(rows, sessions, settings.prices), as_json=as_json)
+    with reader(config, server) as source:
+        by = by or ("run" if session_id else "session")
+        rows, prices = source.usage(by, session_id, project, among), source.prices(session_id)
+    screens.report(rows, tables.usage(rows, prices), as_json=as_json)
 
 
 @app.command()
 def transcript(
     session_id: SessionId,
     config: Config = None,
+    server: Server = "",
     run: Run = None,
     first: Annotated[
         int,
@@ -377,19 +317,7 @@ def transcript(
     as_json: Json = False,
 ) -> None:
     """Print the conversation of a run, tool calls included."""
-    from bot.cli import context, output
-    from bot.show.transcripts import NoTranscript, Transcripts
-    from bot.system.locations import Paths, programs
-    from runtimes.local_records import LocalRecords
+    from bot.cli import logs
 
-    settings, redact = context.redacting(config)
-    paths, adapters = Paths(settings.data), programs(settings)
-    with context.store(settings) as store:
-        session = context.session(store, session_id)
-        records = LocalRecords(adapters, paths.host)
-        transcripts = Transcripts(store, records, adapters, paths.archive, redact)
-        try:
-            with transcripts.of(session, run or session.run) as messages:
-                output.transcript(messages, first, most, follow=follow, as_json=as_json)
-        except NoTranscript as nothing:
-            raise CliError(str(nothing), PROBLEM) from None
+    span = first, most
+    logs.transcript(config, server, session_id, run or 0, span, follow=follow, as_json=as_json)

@@ -121,15 +121,26 @@ def set_frozen(
         raise typer.Exit(PROBLEM)
 
 
-def set_metadata(config: Path | None, id: str, values: Sequence[str], *, as_json: bool) -> None:
+def set_metadata(
+    config: Path | None, server: str, id: str, values: Sequence[str], *, as_json: bool
+) -> None:
     """Set `KEY=VALUE` pairs of a session and print all its metadata. Raises `CliError`."""
     pairs = dict(metadata_pair(value) for value in values)
-    settings, redact = context.redacting(config)
-    with context.store(settings, redact if pairs else None) as store:
-        session = context.session(store, id)
-        if pairs:
-            store.metadata.set(session.id, pairs, local_actor())
-        metadata = store.metadata.of(session.id)
+    if server:
+        with closing(RemoteServer(server)) as remote:
+            if pairs:
+                metadata = remote.set_metadata(id, pairs)
+            elif found := remote.find(id):
+                metadata = dict(found.session.metadata)
+            else:
+                raise CliError(no_session(id))
+    else:
+        settings, redact = context.redacting(config)
+        with context.store(settings, redact if pairs else None) as store:
+            session = context.session(store, id)
+            if pairs:
+                store.metadata.set(session.id, pairs, local_actor())
+            metadata = store.metadata.of(session.id)
     lines = (Text(f"{key}={plain(value)}") for key, value in metadata.items())
     screens.report(metadata, Group(*lines), as_json=as_json)
 

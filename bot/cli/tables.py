@@ -1,21 +1,20 @@
 """Renders the queue, health, deliveries, agents and model usage for 80 columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from bot.cli import screens
-from bot.cli.screens import add, age, duration, until
-from bot.show.costs import unpriced_models
+from bot.cli.screens import add, age, duration, expected_start, queue_reason
+from bot.show.costs import PriceNotes
 from bot.show.deliveries import DeliveryEntry
 from bot.show.health import HealthReport
-from bot.show.session_summary import summarize
-from bot.store import AgentRecord, QueuedSession, Session, UsageTotal
-from bot.system.clock import utc_now
+from bot.show.session_summary import SessionSummary
+from bot.store import AgentRecord, QueuedSession, UsageTotal
 from bot.text.page_text import outcome_words, sentence
-from config.settings import AgentSettings, ModelPrice
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
 
@@ -29,27 +28,10 @@ def queue(entries: Sequence[QueuedSession]) -> RenderableType:
     rows = screens.table("", "SESSION", "WAITED", "STARTS", "REASON")
     for one in entries:
         waited = age(one.since)
-        rows.add_row(str(one.position), one.session, waited, _start(one), Text(_reason(one)))
+        rows.add_row(
+            str(one.position), one.session, waited, expected_start(one), Text(queue_reason(one))
+        )
     return rows
-
-
-def queue_position(one: QueuedSession) -> str:
-    """Return a line with a session's queue position, its expected start and why it waits."""
-    start = f"starts {_start(one)}" if one.starts_at else "start time unknown"
-    return f"number {one.position}, {start}: {_reason(one)}"
-
-
-def _start(one: QueuedSession) -> str:
-    if one.starts_at is None:
-        return "unknown"
-    return f"in about {until(one.starts_at)}" if one.starts_at > utc_now() else "any moment"
-
-
-def _reason(one: QueuedSession) -> str:
-    """Return why a session waits, and what would change its position in the queue."""
-    label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
-    person = "; a person waits for it" if one.awaited else ""
-    return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
 def health(report: HealthReport) -> RenderableType:
@@ -94,6 +76,30 @@ def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:
     return rows
 
 
+def failed_deliveries(failed: Sequence[DeliveryEntry], *, retried: bool) -> RenderableType:
+    """Return a table of the failed deliveries.
+
+    `retried`: they were queued to be processed again.
+    """
+    if not failed:
+        return Text("no delivery failed")
+    rows = screens.table()
+    for one in failed:
+        at, error = f"{one.at:%Y-%m-%d %H:%M} UTC", Text(plain(one.text), overflow="fold")
+        rows.add_row(Text(at, "dim"), Text(one.event), Text(one.id, no_wrap=True), error)
+    note = "The bot processes them again." if retried else "To process them again: --retry"
+    return Group(rows, Text(f"\n{note}", "dim"))
+
+
+class FoundAgent(Struct, frozen=True, kw_only=True):
+    """An agent with its record and its sessions."""
+
+    record: AgentRecord
+    types: tuple[str, ...]  #: Empty: it is not configured.
+    sessions: tuple[SessionSummary, ...]
+    prompt: str = ""  #: Its system prompt; empty: none, or it is on the server.
+
+
 def agents(records: Sequence[AgentRecord]) -> RenderableType:
     """Return a table with a row for each agent."""
     rows = screens.table(
@@ -108,18 +114,13 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
     return rows
 
 
-def agent(
-    one: AgentRecord, identity: AgentSettings | None, sessions: Sequence[Session]
-) -> RenderableType:
-    """Return the screen of an agent's record and sessions.
-
-    `identity` is None if the agent is not configured.
-    """
-    rows = screens.grid()
+def agent(found: FoundAgent) -> RenderableType:
+    """Return the screen of one agent's record and sessions."""
+    one, rows = found.record, screens.grid()
     outcomes = ", ".join(
         f"{count} {outcome_words(outcome)}" for outcome, count in one.outcomes.items()
     )
-    add(rows, "types", ", ".join(identity.types) if identity else "not in the configuration")
+    add(rows, "types", ", ".join(found.types) or "not in the configuration")
     add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
     alone = f"{_first_pass(one)} merged without repairs or review rounds"
     add(rows, "first pass", "nothing merged yet" if one.first_pass_rate is None else alone)
@@ -127,9 +128,9 @@ def agent(
     add(rows, "cost", _cost(one))
     add(rows, "tokens", f"{one.tokens:,} in {one.active_seconds / 3600:.1f} active hours")
     add(rows, "to merge", _time_to_merge(one))
-    if identity and identity.system_prompt:
-        add(rows, "prompt", identity.system_prompt)
-    listing = screens.listing(list(map(summarize, sessions)), "No sessions yet.")
+    if found.prompt:
+        add(rows, "prompt", found.prompt)
+    listing = screens.listing(found.sessions, "No sessions yet.")
     return Group(Text(one.agent, "bold"), rows, Text(), listing)
 
 
@@ -146,9 +147,7 @@ def _time_to_merge(one: AgentRecord) -> str:
     return "-" if one.seconds_to_merge is None else duration(one.seconds_to_merge)
 
 
-def usage(
-    rows: Sequence[UsageTotal], sessions: Sequence[Session], prices: Mapping[str, ModelPrice]
-) -> RenderableType:
+def usage(rows: Sequence[UsageTotal], prices: PriceNotes) -> RenderableType:
     """Return a table of tokens and dollars with their sums.
 
     Below it are the models without a price, and the age of the prices.
@@ -164,7 +163,7 @@ def usage(
         table.add_row(Text(plain(one.name) or "-", "bold"), *_figures([one]))
     if len(rows) > 1:
         table.add_row(Text("all", "dim"), *_figures(rows))
-    return Group(table, *(Text(f"\n{note}", "dim") for note in _notes(sessions, prices)))
+    return Group(table, *(Text(f"\n{note}", "dim") for note in _notes(prices)))
 
 
 def _figures(rows: Sequence[UsageTotal]) -> Iterator[str]:
@@ -175,12 +174,11 @@ def _figures(rows: Sequence[UsageTotal]) -> Iterator[str]:
     yield f"{sum(one.active_seconds for one in rows) / 3600:.1f}"
 
 
-def _notes(sessions: Sequence[Session], prices: Mapping[str, ModelPrice]) -> Iterator[str]:
-    for name in unpriced_models(sessions):
+def _notes(prices: PriceNotes) -> Iterator[str]:
+    for name in prices.unpriced_models:
         yield f'{plain(name)} has no price. Add [prices."{plain(name)}"] to the configuration.'
-    if prices:
-        oldest = min(price.as_of for price in prices.values())
-        yield f"The oldest configured price is from {oldest}."
+    if prices.oldest:
+        yield f"The oldest configured price is from {prices.oldest}."
 
 
 def _tokens(count: int) -> str:

@@ -83,32 +83,36 @@ def revoke(
         int, typer.Argument(metavar="ID", help="ID that `mergewright token list` shows.")
     ],
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Revoke a personal token."""
-    from bot.cli import context
+    from bot.cli import context, screens
     from bot.system.redaction import Redaction
 
     with context.store(context.settings(config), Redaction()) as store:
         if not store.personal_tokens.revoke(id):
             raise CliError(f"no token {id}; `mergewright token list` lists them", PROBLEM)
-    print(f"Token {id} is revoked.")
+    screens.say({"revoked": [id]}, f"Token {id} is revoked.", as_json=as_json)
 
 
 @app.command("sign-out")
 def sign_out(
     login: Annotated[str, typer.Argument(metavar="LOGIN", help="Person on GitHub.")],
     config: Config = None,
+    as_json: Json = False,
 ) -> None:
     """Sign a person out of all browsers, and revoke their tokens."""
-    from bot.cli import context
+    from bot.cli import context, screens
     from bot.system.redaction import Redaction
 
     if not login.strip():
         raise CliError("LOGIN is empty")
     with context.store(context.settings(config), Redaction()) as store:
         store.sign_ins.end_all(login)
-        revoked = [store.personal_tokens.revoke(one.id) for one in store.personal_tokens.of(login)]
-    print(f"@{login} is signed out everywhere. Revoked tokens: {sum(revoked)}.")
+        tokens = store.personal_tokens.of(login)
+        revoked = [one.id for one in tokens if store.personal_tokens.revoke(one.id)]
+    says = f"@{login} is signed out everywhere. Revoked tokens: {len(revoked)}."
+    screens.say({"login": login, "revoked": revoked}, says, as_json=as_json)
 
 
 def _user(config: Path | None, login: str) -> int:

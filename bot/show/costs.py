@@ -4,16 +4,16 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
 from bot.show.plots import Column, Plot, plot
 from bot.store import Session, Store, UsageFilter, UsageRow, UsageTotal
 from bot.text import page_text
 from config.projects import project_of
-from config.settings import ProjectSettings
+from config.settings import ModelPrice, ProjectSettings
 
 #: The number of days that are shown by default.
 DEFAULT_DAYS: Final = 30
@@ -61,6 +61,17 @@ class Costs(Struct, frozen=True, kw_only=True):
     sessions: tuple[SessionCost, ...]
     more_sessions: int  #: The number of sessions that are not in `sessions`.
     unpriced_models: tuple[str, ...]  #: Models without a known price, sorted.
+
+
+class PriceNotes(Struct, frozen=True, kw_only=True):
+    """What is to be known about the prices behind costs."""
+
+    unpriced_models: Annotated[
+        tuple[str, ...], Meta(description="Models without a known price, sorted.")
+    ]
+    oldest: Annotated[
+        date | None, Meta(description="The day of the oldest configured price; null: none is.")
+    ]
 
 
 def days_until(last: date, days: int) -> CostFilter:
@@ -136,6 +147,14 @@ def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
                 if used.cost_usd is None
             }
         )
+    )
+
+
+def price_notes(sessions: Iterable[Session], prices: Mapping[str, ModelPrice]) -> PriceNotes:
+    """Return what the costs of sessions lack, by the configured prices."""
+    return PriceNotes(
+        unpriced_models=unpriced_models(sessions),
+        oldest=min((price.as_of for price in prices.values()), default=None),
     )
 
 

@@ -2,29 +2,45 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, cast
 
 from msgspec import Meta, Struct
 
+from bot.show.json_values import json_value
 from bot.show.session_summary import (
     BudgetUsage,
     RefusedConnection,
     SessionSummary,
     budget_usage,
     refused_connections,
+    summarize,
 )
-from bot.store import BOT, HistoryKind, OutboxEntry, Session, SessionEvent, Store, UsageTotal
+from bot.show.terminal import PreservedWork, Terminal
+from bot.store import (
+    BOT,
+    HistoryKind,
+    OutboxEntry,
+    QueuedSession,
+    Session,
+    SessionEvent,
+    Store,
+    UsageTotal,
+)
 from bot.text import page_text
 from bot.text.history import describe_action, describe_event
 from lifecycle.decide import Decision, decide
+from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
-from lifecycle.model.policy import Policy
-from runtimes.host import Resources
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import HELD
+from runtimes.host import Resources, StepRecord
 
 #: Greater than the number of any event: JavaScript's `Number.MAX_SAFE_INTEGER`.
 LAST_EVENT = 2**53 - 1
+_EVENTS: Final = 200  #: The most events of a session in its details.
 
 
 class HistoryEntry(Struct, frozen=True, kw_only=True):
@@ -100,6 +116,15 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
         Resources | None,
         Meta(description="What its run uses; null if that is unknown or it does not run."),
     ]
+    head: Annotated[str, Meta(description="The workspace's commit; empty: none yet.")]
+    dirty: Annotated[bool, Meta(description="Whether the workspace has uncommitted changes.")]
+    steps: Annotated[
+        tuple[StepRecord, ...],
+        Meta(description="The last attempts to run the project's own commands in the workspace."),
+    ]
+    preserved: Annotated[
+        tuple[PreservedWork, ...], Meta(description="The work of its removed workspaces.")
+    ]
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -109,6 +134,25 @@ class Explanation(Struct, frozen=True, kw_only=True):
     decision: Decision
     budgets: tuple[BudgetUsage, ...]
     refused: tuple[RefusedConnection, ...]
+
+
+class ExplainedSession(Struct, frozen=True, kw_only=True):
+    """The facts of a session, and the decision that follows from them now."""
+
+    facts: dict[str, Any]
+    decision: dict[str, Any]
+    budgets: tuple[BudgetUsage, ...]
+    refused: tuple[RefusedConnection, ...]
+    done: Annotated[int, Meta(description="The number of actions that are done.")]
+    last_done: Annotated[str, Meta(description="The last one in words; empty: none.")]
+    blockers: Annotated[tuple[str, ...], Meta(description="What blocks the merge, in words.")]
+    remedy: Annotated[str, Meta(description="What people can do; empty: nothing is wrong.")]
+    next_actions: Annotated[
+        tuple[str, ...], Meta(description="What the bot does next, in words; in order.")
+    ]
+    observes: Annotated[
+        bool, Meta(description="Whether the bot only observes, and takes no actions.")
+    ]
 
 
 class CommandReply(Struct, frozen=True):
@@ -126,6 +170,58 @@ def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explan
         decision=decide(facts, policy, now),
         budgets=budget_usage(facts, policy, now),
         refused=refused_connections(store.refused.of(session), facts.project),
+    )
+
+
+def explained_session(
+    found: Explanation, outbox: Iterable[OutboxEntry], policy: Policy
+) -> ExplainedSession:
+    """Return an explanation in words and JSON. `outbox` is that of the session."""
+    phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
+    done = found.facts.done
+    last = str(max(done, key=lambda key: done[key].at)) if done else ""
+    return ExplainedSession(
+        facts=cast(dict[str, Any], json_value(found.facts)),
+        decision=cast(dict[str, Any], json_value(found.decision)),
+        budgets=found.budgets,
+        refused=found.refused,
+        done=len(done),
+        last_done=phrases.get(last, last),
+        blockers=tuple(page_text.line(one.sentence) for one in found.decision.blockers),
+        remedy=advice_on(found.decision.reason),
+        next_actions=tuple(map(describe_action, found.decision.actions)),
+        observes=policy.mode is Mode.OBSERVE,
+    )
+
+
+def session_detail(
+    store: Store,
+    session: Session,
+    policy: Policy,
+    queued: QueuedSession | None,
+    terminal: Terminal,
+) -> SessionDetail:
+    """Return everything about a session; `queued` is its queue entry if it waits for a slot."""
+    name, facts = session.id, store.facts.get(session.id)
+    outbox = store.outbox.of(name)
+    events = store.history.page(name, LAST_EVENT, _EVENTS)
+    return SessionDetail(
+        session=summarize(session, queued),
+        frozen=frozen_by(facts),
+        held=facts.work.head if session.reason in HELD else "",
+        budgets=budget_usage(facts, policy, store.clock()),
+        used=tuple(store.usage.totals("run", name)),
+        refused=refused_connections(store.refused.of(name), session.project),
+        commands=command_entries(session, replies_by_command(outbox)),
+        history=tuple(map(history_entry, events)),
+        outbox=outbox_entries(outbox),
+        attach=page_text.line(terminal.attach(name)),
+        log=page_text.block(terminal.log(name)),
+        resources=terminal.resources(name),
+        head=session.work.head,
+        dirty=bool(session.work.dirty),
+        steps=tuple(terminal.step_records(name)),
+        preserved=tuple(terminal.preserved(name)),
     )
 
 

@@ -43,6 +43,7 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
     evidence: Annotated[str, Meta(description="What its activity was read from.")]
     question: str
     error: str
+    since: Annotated[datetime | None, Meta(description="When its activity last changed.")]
     native_id: Annotated[str, Meta(description="The agent's ID of its conversation.")]
     cost_usd: Annotated[float, Meta(description="Over all runs, like the other counts.")]
     tokens: int
@@ -56,6 +57,8 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
     position: Annotated[int, Meta(description="The position, from 1.")]
     starts_at: Annotated[datetime | None, Meta(description="Estimated start; None: unknown.")]
     waits: Annotated[str, Meta(description="Why it waits.")]
+    priority: Annotated[int, Meta(description="By its labels: 1 high, 0 normal, -1 low.")]
+    awaited: Annotated[bool, Meta(description="Whether a person asked for the run by a command.")]
 
 
 class SessionSummary(Struct, frozen=True, kw_only=True):
@@ -159,7 +162,11 @@ def waits_for_person(session: Session) -> bool:
 
 def _place(queued: QueuedSession) -> QueuePlace:
     return QueuePlace(
-        position=queued.position, starts_at=queued.starts_at, waits=page_text.line(queued.waits)
+        position=queued.position,
+        starts_at=queued.starts_at,
+        waits=page_text.line(queued.waits),
+        priority=queued.priority,
+        awaited=queued.awaited,
     )
 
 
@@ -170,6 +177,7 @@ def _agent(session: Session) -> AgentInfo:
         evidence=page_text.line(agent.evidence),
         question=page_text.block(agent.question),
         error=page_text.line(agent.error),
+        since=agent.since,
         native_id=agent.native_id,
         cost_usd=round(spent.cost_usd, 4),
         tokens=spent.tokens,
@@ -203,8 +211,8 @@ def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsa
     return tuple(
         BudgetUsage(
             name=row.name,
-            spent=round(row.spent(facts, policy), 4),
-            limit=limit,
+            spent=round(float(row.spent(facts, policy)), 4),
+            limit=float(limit),
             says=row.says.format(limit=limit),
         )
         for row, limit in limits

@@ -2,11 +2,13 @@
 
 import logging
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from functools import partial
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from bot.show.changes import BranchDiff, NoChanges, branch_diff
@@ -38,6 +40,15 @@ class StepLog(Struct, frozen=True, kw_only=True):
     log: str
 
 
+class PreservedWork(Struct, frozen=True, kw_only=True):
+    """Commits of a workspace that was removed."""
+
+    run: int
+    sha: str
+    at: Annotated[datetime, Meta(description="When it was preserved.")]
+    fetch: Annotated[str, Meta(description="The command that fetches it on the server's machine.")]
+
+
 class Terminal(Struct, frozen=True, kw_only=True):
     """Functions that return what the agents of sessions show.
 
@@ -62,6 +73,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
     #: The last attempts at the project's own commands in its workspace, with their output.
     steps: Callable[[str], list[StepLog]]
+    step_records: Callable[[str], Sequence[StepRecord]]  #: The same attempts without their output.
+    preserved: Callable[[str], list[PreservedWork]]  #: The work kept of its removed workspaces.
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
@@ -136,6 +149,23 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         found = locations.host.records.last_attempts(id)
         return [_step_log(one, locations, redact) for one in found]
 
+    def preserved(id: str) -> list[PreservedWork]:
+        session = store.sessions.get(id)
+        if session is None or session.project not in locations.projects:
+            return []
+        mirror = locations.mirror(session.project)
+        try:
+            kept = mirror.preserved(id) if mirror.path.is_dir() else []
+        except GitFailure as failure:  # Everything else can be shown.
+            _log.warning("%s: cannot list preserved work: %s", id, failure)
+            return []
+        return [
+            PreservedWork(
+                run=one.run, sha=one.sha, at=one.at, fetch=f"git fetch {mirror.path} {one.ref}"
+            )
+            for one in kept
+        ]
+
     return Terminal(
         attach=attach,
         log=output,
@@ -146,6 +176,8 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         screen=screen,
         changes=changes,
         steps=steps,
+        step_records=locations.host.records.last_attempts,
+        preserved=preserved,
     )
 
 

@@ -18,7 +18,7 @@ from bot.show.board import Board, BoardFilter, Card, board, card
 from bot.show.changes import BranchDiff, NoChanges
 from bot.show.check_reports import PullReport, pull_report
 from bot.show.command_outcome import CommandOutcome, command_outcome
-from bot.show.costs import CostFilter, Costs, costs, usage_filter
+from bot.show.costs import CostFilter, Costs, PriceNotes, costs, price_notes, usage_filter
 from bot.show.health import HealthReport, health_report
 from bot.show.projects import (
     ProjectDetail,
@@ -28,22 +28,20 @@ from bot.show.projects import (
 )
 from bot.show.run_log import LogPage, NoLog
 from bot.show.session_detail import (
-    LAST_EVENT,
+    ExplainedSession,
     Explanation,
     HistoryEntry,
     SessionDetail,
-    command_entries,
     explain,
+    explained_session,
     history_entry,
-    outbox_entries,
     replies_by_command,
+    session_detail,
 )
 from bot.show.session_head import SessionHead, session_head
 from bot.show.session_list import list_sessions
 from bot.show.session_summary import (
     SessionSummary,
-    budget_usage,
-    refused_connections,
     summarize,
 )
 from bot.show.terminal import StepLog, Terminal
@@ -69,9 +67,7 @@ from bot.web.health import Health, process_state
 from bot.web.reach import Reach, no_session
 from config.settings import ProjectSettings, Settings, requestable
 from lifecycle.judge.capacity import Caps
-from lifecycle.judge.pauses import frozen_by
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import HELD
 from runtimes.agents.shared.messages import Message
 
 _EVENTS = 200  #: The most events of a session on one page.
@@ -151,22 +147,9 @@ class Views:
 
     def detail(self, id: str) -> SessionDetail:
         """Return everything about a session, or raise 404."""
-        session, facts = self.session(id), self.store.facts.get(id)
-        outbox = self.store.outbox.of(id)
-        return SessionDetail(
-            session=summarize(session, self._queued().get(id)),
-            frozen=frozen_by(facts),
-            held=facts.work.head if session.reason in HELD else "",
-            budgets=budget_usage(facts, self.policy_of(session.project), self.store.clock()),
-            used=tuple(self.store.usage.totals("run", id)),
-            refused=refused_connections(self.store.refused.of(id), session.project),
-            commands=command_entries(session, replies_by_command(outbox)),
-            history=tuple(self.history(id, LAST_EVENT, _EVENTS)),
-            outbox=outbox_entries(outbox),
-            attach=page_text.line(self._terminal.attach(id)),
-            log=page_text.block(self._terminal.log(id)),
-            resources=self._terminal.resources(id),
-        )
+        session, queued = self.session(id), self._queued().get(id)
+        policy = self.policy_of(session.project)
+        return session_detail(self.store, session, policy, queued, self._terminal)
 
     def command(self, key: str) -> CommandOutcome:
         """Return the outcome of a command, or raise 404."""
@@ -235,6 +218,21 @@ class Views:
         """Compute the decision on a session now, without acting on it, or raise 404."""
         session = self.session(id)
         return explain(self.store, id, self.policy_of(session.project), self.store.clock())
+
+    def explained(self, id: str) -> ExplainedSession:
+        """Return the same in words and JSON, or raise 404."""
+        found, policy = self.explain(id), self.policy_of(self.session(id).project)
+        return explained_session(found, self.store.outbox.of(id), policy)
+
+    def prices(self, id: str) -> PriceNotes:
+        """Return what the costs of a session lack, or of all if `id` is empty. Raises 404."""
+        if id:
+            sessions = [self.session(id)]
+        else:
+            seen = self.reach.projects()
+            everything = self.store.sessions.all()
+            sessions = [one for one in everything if seen is None or one.project in seen]
+        return price_notes(sessions, self._settings.prices)
 
     def log(self, id: str, run: int, start: int | None, most: int) -> LogPage:
         """Return lines that a run printed, or raise 404 (see `log_page`). Run 0 is the last one."""

@@ -306,7 +306,7 @@ def test_ls_show_and_why_print_json_on_request(
     assert (pull["checks"], pull["failed"]) == ({"passed": 1, "failed": 1}, ["unit"])
     shown = json.loads(mergewright("show", session, "--json").out)
     assert shown["session"]["id"] == session
-    assert shown["history"][0]["data"]["status"] == "ci_failed"
+    assert shown["history"][0]["status"] == "ci_failed"
     explained = json.loads(mergewright("why", session, "--json").out)
     assert explained["decision"]["status"] == "queued"
     assert explained["facts"]["session"] == session

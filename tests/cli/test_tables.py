@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli import tables
+from bot.cli import screens
 from bot.store import AgentRecord, QueuedSession
 from bot.store.slots import AgentsTable
 from tests.cli.conftest import CommandLine, Deployment
@@ -59,7 +59,9 @@ def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -
         priority=-1,
         awaited=True,
     )
-    assert tables._reason(waits) == "every slot is in use; priority:low; a person waits for it"
+    assert (
+        screens.queue_reason(waits) == "every slot is in use; priority:low; a person waits for it"
+    )
 
 
 def test_ls_and_show_print_the_queue_position(
@@ -70,7 +72,10 @@ def test_ls_and_show_print_the_queue_position(
     shown = lines(mergewright("show", "widgets-1").out)
     assert "queue number 1, starts any moment: not checked yet" in shown
     assert json.loads(mergewright("ls", "--json").out)[0]["place"]["position"] == 1
-    assert json.loads(mergewright("show", "widgets-1", "--json").out)["place"]["position"] == 1
+    assert (
+        json.loads(mergewright("show", "widgets-1", "--json").out)["session"]["place"]["position"]
+        == 1
+    )
 
 
 def test_an_empty_queue_has_a_message(mergewright: CommandLine, deployment: Deployment) -> None:

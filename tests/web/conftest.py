@@ -115,6 +115,8 @@ class Site:
                 screen=lambda _: self.screen,
                 changes=self._changed,
                 steps=lambda _: self.steps,
+                step_records=lambda _: [],
+                preserved=lambda _: [],
             ),
             keyboard=TerminalInput(
                 self.store, lambda _: self.isolated, lambda: None, lambda: self.typing_clock

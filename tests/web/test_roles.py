@@ -62,7 +62,7 @@ WANTED = {
     f"GET {API}/sessions": Needs(ANY, READ),
     **{
         f"GET {API}/sessions/{{id}}{end}": Needs(SESSION, READ)
-        for end in ("", "/history", "/log", "/log/stream", "/transcript", "/why")
+        for end in ("", "/history", "/log", "/log/stream", "/steps", "/transcript", "/why")
     },
     f"POST {API}/sessions": Needs(ANY, WRITE),
     f"POST {API}/sessions/{{id}}/commands": Needs(SESSION, TRIAGE),
@@ -72,10 +72,12 @@ WANTED = {
     f"GET {API}/events": Needs(ANY, READ),
     f"GET {API}/agents": Needs(ANY, READ),
     f"GET {API}/agents/{{name}}": Needs(ANY, READ),
+    f"GET {API}/agents/{{name}}/types": Needs(ANY, READ),
     f"GET {API}/agents/{{name}}/weeks": Needs(ANY, READ),
     f"GET {API}/projects": Needs(ANY, READ),
     f"GET {API}/projects/{{project}}": Needs(ANY, READ),
     f"GET {API}/usage": Needs(ANY, READ),
+    f"GET {API}/prices": Needs(ANY, READ),
     f"GET {API}/queue": Needs(ANY, READ),
     f"GET {API}/health": Needs(EVERY, READ),
     f"GET {API}/incidents": Needs(EVERY, READ),

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from bot.intake.dry_run import DryRun
 from bot.show.agents import AgentWeek
+from bot.show.costs import PriceNotes
 from bot.show.deliveries import DeliveryDetail, DeliveryEntry
 from bot.show.health import HealthReport
 from bot.show.projects import ProjectDetail, ProjectEntry
@@ -100,6 +101,12 @@ def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
     return views.agent(name).record
 
 
+@read("/agents/{name:str}/types", "agents", anywhere(Role.READ))
+def list_agent_types(views: AllViews, name: _Agent) -> list[str]:
+    """List the agent types that an agent may run. Empty: it is no longer configured."""
+    return list(views.agent(name).types)
+
+
 @read("/agents/{name:str}/weeks", "agents", anywhere(Role.READ))
 def list_agent_weeks(views: AllViews, name: _Agent) -> list[AgentWeek]:
     """List how the sessions of an agent ended, week by week, oldest week first."""
@@ -142,6 +149,12 @@ def list_usage(
         repositories=views.reach.repositories(),
     )
     return views.store.usage.totals(by, session, among)
+
+
+@read("/prices", "costs", anywhere(Role.READ))
+def get_prices(views: AllViews, session: FromQuery[str] = "") -> PriceNotes:
+    """Show which models have no price, and how old the configured prices are."""
+    return views.prices(session)
 
 
 @read("/health", "bot", everywhere(Role.READ))

@@ -36,7 +36,9 @@ from bot.web.api.overview import (
     get_agent,
     get_delivery,
     get_health,
+    get_prices,
     get_project,
+    list_agent_types,
     list_agent_weeks,
     list_agents,
     list_deliveries,
@@ -55,6 +57,7 @@ from bot.web.api.sessions import (
     list_history,
     list_messages,
     list_sessions,
+    list_steps,
     read_log,
 )
 from bot.web.event_feed import EventFeed
@@ -69,10 +72,10 @@ PATH: Final = "/api/v1"
 #: All routes. Routes that only read accept the page's cookie too.
 ROUTES: Final = (
     *(list_sessions, get_board, get_session, list_history, list_messages, read_log, follow_log),
-    *(explain_session, start_session, give_command, press_keys, get_command, set_metadata),
-    follow_events,
-    *(list_agents, get_agent, list_agent_weeks, list_projects, get_project),
-    *(list_usage, list_queue),
+    *(explain_session, list_steps, start_session, give_command, press_keys, get_command),
+    *(set_metadata, follow_events),
+    *(list_agents, get_agent, list_agent_types, list_agent_weeks, list_projects, get_project),
+    *(list_usage, get_prices, list_queue),
     *(get_account, get_health, list_incidents, list_freezes, freeze, unfreeze),
     *(list_deliveries, get_delivery, try_delivery, retry_delivery),
 )

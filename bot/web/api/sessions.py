@@ -2,17 +2,17 @@
 
 import asyncio
 from contextlib import aclosing
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 from litestar.di import NamedDependency
 from litestar.params import FromQuery, QueryParameter
 from msgspec import Meta, Struct
 
 from bot.show.board import Board, BoardFilter
-from bot.show.json_values import json_value
 from bot.show.run_log import LogPage
-from bot.show.session_detail import LAST_EVENT, HistoryEntry, SessionDetail
-from bot.show.session_summary import BudgetUsage, RefusedConnection, SessionSummary
+from bot.show.session_detail import LAST_EVENT, ExplainedSession, HistoryEntry, SessionDetail
+from bot.show.session_summary import SessionSummary
+from bot.show.terminal import StepLog
 from bot.show.waiting import Goal, is_over
 from bot.store import SessionQuery, SessionScope, SessionSort
 from bot.web.api.operations import (
@@ -83,15 +83,6 @@ class TranscriptPage(Struct, frozen=True, kw_only=True):
     cursor: Annotated[
         int, Meta(description="For the next page; always set, because the conversation may grow.")
     ]
-
-
-class ExplainedSession(Struct, frozen=True, kw_only=True):
-    """The facts of a session, and the decision that follows from them now."""
-
-    facts: dict[str, Any]
-    decision: dict[str, Any]
-    budgets: tuple[BudgetUsage, ...]
-    refused: tuple[RefusedConnection, ...]
 
 
 @read("/sessions", _TAG, anywhere(Role.READ))
@@ -192,13 +183,13 @@ def list_history(
 @read("/sessions/{id:str}/why", _TAG, in_session(Role.READ))
 def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
     """Explain a session's status: its facts, and the decision that follows from them now."""
-    found = views.explain(id)
-    return ExplainedSession(
-        facts=cast(dict[str, Any], json_value(found.facts)),
-        decision=cast(dict[str, Any], json_value(found.decision)),
-        budgets=found.budgets,
-        refused=found.refused,
-    )
+    return views.explained(id)
+
+
+@read("/sessions/{id:str}/steps", _TAG, in_session(Role.READ))
+def list_steps(views: AllViews, id: SessionPath) -> list[StepLog]:
+    """List the last attempts to run the project's own commands, with the end of their output."""
+    return views.steps(id)
 
 
 @read("/sessions/{id:str}/transcript", _TAG, in_session(Role.READ))
