@@ -32,12 +32,17 @@ class CompletesFast(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a command line, or during a completion the part that has been typed."""
-        if ctx.resilient_parsing:
-            for one in self.get_params(ctx):
-                if isinstance(one, _TyperParameter):
-                    descriptor = one.type_descriptor
-                    one._runtime_param = _AsTyped(descriptor.parameter_info, descriptor.annotation)
-        return super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        parameters = [one for one in self.get_params(ctx) if isinstance(one, _TyperParameter)]
+        for one in parameters:
+            descriptor = one.type_descriptor
+            one._runtime_param = _AsTyped(descriptor.parameter_info, descriptor.annotation)
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            for one in parameters:
+                one._runtime_param = None  # Typer makes it when a command line is run.
 
 
 def explain_as_plain_text() -> None:

@@ -45,6 +45,8 @@ def mergewright(port: int, store: Store, secret: str) -> None:
             screen=lambda _: "",
             changes=lambda _: BranchDiff(base="", head="", files=(), complete=True),
             steps=lambda _: [],
+            step_records=lambda _: [],
+            preserved=lambda _: [],
         ),
         keyboard=TerminalInput(store, lambda _: False, lambda: None),
     )
