@@ -233,7 +233,7 @@ class LocalRuns:
         return resources_of(self.files_of(RunRef(session=session, run=run)).dir)
 
     def _remove_orphans(self) -> None:
-        """Remove what ended runs have left, such as containers.
+        """Remove what ended runs left behind, such as containers.
 
         An engine without runs of this installation is asked only once, because it may refuse this
         user.

@@ -225,7 +225,7 @@ def end_orphans(folders: Iterable[Path]) -> set[Path]:
 
 
 def remove_groups(folder: Path) -> bool:
-    """Remove the control groups of a run, which a killed supervisor leaves. Idempotent.
+    """Remove the control groups that a run's killed supervisor left behind. Idempotent.
 
     Returns False if a group still has a process.
     """

@@ -285,7 +285,7 @@ class Tmux:
         return ("tmux", "-u", "-S", str(self._socket(name)), "attach-session", "-t", f"={name}")
 
     def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
-        """Return the exit `end` with what tmux knows of the supervisor's, and the last output.
+        """Return the exit `end` with the code that tmux reports, and the time of the last output.
 
         Before 3.5, tmux may learn the exit code late (measured).
         """

@@ -99,8 +99,8 @@ class RemoteServer:
     def __init__(self, url: str, token: str = "") -> None:
         """Take the server's URL, and a token for it.
 
-        Without a token, that of `mergewright login` for this server is used, or else that in the
-        environment, which may be for another server.
+        If `token` is empty, uses the token that `mergewright login` stored for this server, or
+        else the token in the environment, which may belong to another server.
         """
         self.url = logins.server_url(url)
         self._remedy = "use another one"

@@ -72,8 +72,8 @@ class ModelProxy:
         """Create the proxy. `port_file` keeps its port for the next start.
 
         Programs that outlive a restart know the port. `socket_file` and `tunnels` serve isolated
-        agents; both are None if there are none. `on_lost_port` is called with the reason before the
-        proxy uses another port.
+        agents; both are None if no agent is isolated. `on_lost_port` is called with the reason
+        before the proxy uses another port.
         """
         self._lookup = lookup
         self._record = record

@@ -319,7 +319,7 @@ class IssueObserver:
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
         """Return who edited the title or text since a time without being allowed to give commands.
 
-        Empty if the editor is unknown, None if there is none.
+        Returns an empty string if the editor is unknown, None if nobody did.
         """
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same second may be later.

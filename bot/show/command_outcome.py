@@ -75,7 +75,7 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
 
 
 def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
-    """Return whether the bot opens the session that a command requests, and why if it does not.
+    """Return whether the bot opens the session that a command requests, and why not.
 
     The first value is None while the bot has not decided.
     """

@@ -86,7 +86,7 @@ def timeline(
 
 
 def _merged(events: Iterable[SessionEvent]) -> Iterator[SessionEvent]:
-    """Yield events, oldest first, with what a person typed in several batches as one."""
+    """Yield events, oldest first; consecutive batches of keys by one person become one event."""
     for about, group in groupby(events, _typing):
         if about is None:
             yield from group

@@ -94,9 +94,9 @@ class CommandsTable(StoreTable):
     def add_spawn(self, command: NewCommand, project: str) -> NewCommand:
         """Add a start command for a session of its own, and choose the session's id.
 
-        The id is `widgets-12`, `widgets-12b` and so on for an issue, `widgets-p1` and so on without
-        one, `widgets-c1` and so on for a chat. Returns the command as it is stored, which is the
-        earlier one if the key is known.
+        The id of a session for an issue is `widgets-12`, then `widgets-12b`; without an issue
+        `widgets-p1`, then `widgets-p2`; for a chat `widgets-c1`, then `widgets-c2`. If the key is
+        known, adds nothing and returns the earlier command.
         """
 
         def work(connection: sqlite3.Connection) -> NewCommand:

@@ -199,9 +199,9 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def awaited(self) -> list[AwaitedReceipt]:
-        """Return messages and answers to current runs that may have arrived by now, oldest first.
+        """Return messages and answers that may have arrived at a current run, oldest first.
 
-        Includes due messages, because these may have been sent before a crash.
+        Includes due messages, because a crash may have hidden that they were sent.
         """
         found = skip_corrupt(_awaited, self._all(AWAITED))
         return sorted(found, key=lambda awaited: awaited.seq)

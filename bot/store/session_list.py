@@ -130,7 +130,7 @@ class SessionListTable(StoreTable):
     def read(self, ids: Sequence[str]) -> list[Session]:
         """Return these sessions in this order.
 
-        Leaves out unknown ones and those with corrupt rows.
+        Leaves out sessions that are unknown or have corrupt rows.
         """
         places = {name: place for place, name in enumerate(ids)}
         with self._db.read() as connection:

@@ -328,10 +328,10 @@ def _costing(usage: Usage, metered: float) -> Usage:
 def _add_steps(
     connection: sqlite3.Connection, session: str, run: int, usage: Usage, now: datetime
 ) -> None:
-    """Raise what a run used of each model to `usage`.
+    """Set what a run used of each model to `usage`, by adding the differences.
 
-    The two counts of a run may name its models differently. The sum of all models is that of the
-    count in use, so a model that only the other count names ends at 0.
+    The two counts of a run may name its models differently. A model that `usage` does not name
+    is lowered to 0, so that the models add up to the count in use.
     """
     at = _step_of(now)
     rows = connection.execute(STEPS_OF_RUN, (session, run)).fetchall()
@@ -371,7 +371,7 @@ def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
 
 
 def _ended_turn_seconds(before: Agent, agent: Agent, now: datetime) -> float:
-    """Return the seconds of a turn that has ended since `before` was observed; 0 without one."""
+    """Return the length of the turn that ended since `before`, in seconds; 0 if none ended."""
     if before.activity is not Activity.ACTIVE or before.since is None or before.run != agent.run:
         return 0.0
     if agent.activity is Activity.ACTIVE and agent.since == before.since:

@@ -26,9 +26,9 @@ def isolation_of(settings: Settings, project: str, agent_type: str) -> str:
     """Return the isolation of runs of an agent type in a project: a name in `ISOLATIONS`.
 
     If the project and the agent type name different isolations, the stronger one is returned. If
-    neither names one, it is that of the installation, or else the strongest that works on this
-    machine. Raises `NotIsolated` if the named isolation does not work, or if none is named and no
-    sandbox works.
+    neither names one, the installation's isolation is returned, or else the strongest that works on
+    this machine. Raises `NotIsolated` if the named isolation does not work, or if none is named and
+    no sandbox works.
     """
     known = settings.projects.get(project), settings.agent_types.get(agent_type)
     named = {one.isolation for one in known if one is not None} - {""}

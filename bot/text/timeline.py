@@ -213,7 +213,7 @@ def keys_line(actor: str, count: int) -> Line:
 
 
 def dropped_line(actor: str, count: int, why: str) -> Line:
-    """Return the sentence for what a person typed and the bot did not type, or may not have."""
+    """Return the sentence for a person's input that may not have reached the terminal."""
     return Line(f"What {person(actor)} typed ({characters(count)}) was dropped: {why}", "warn")
 
 

@@ -231,9 +231,9 @@ class Judged(Struct, frozen=True):
         return replace(self, status=ended.status, reason=ended.reason, because=ended.because)
 
     def comment(self, key: Key, topic: str, **values: str) -> Comment:
-        """Return a comment on the pull request, or on the issue while there is none.
+        """Return a comment on the pull request, or on the issue if no pull request exists.
 
-        Without an issue and a pull request, its number is 0, and only the page shows it.
+        If neither exists, `Comment.number` is 0, and only the page shows the comment.
         """
         one = self.view.pull or self.view.facts.issue
         return Comment(key=key, number=one.number, topic=topic, values=values)

@@ -115,7 +115,7 @@ class Isolation(Protocol):
         ...
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Remove what ended runs have left besides processes and files, such as containers.
+        """Remove containers and similar objects that ended runs left behind.
 
         `sessions` is the folder of all runs. Returns whether any were found, including those of
         runs that have not ended. Raises `RuntimeFailure` if they cannot be listed or removed.

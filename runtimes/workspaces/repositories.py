@@ -149,7 +149,7 @@ def _ran(program: str, option: str, *words: str | Path) -> str:
 
 
 def pipe_of_git(*places: Path) -> str:
-    """Return a named pipe in these folders at which git would wait; empty without one.
+    """Return a named pipe in these folders at which git would wait; empty if there is none.
 
     Git reads a checkout's files named `.git*` and below `.git`, and all of a repository's objects.
     Raises `OSError`, and `subprocess.TimeoutExpired` if there are too many files.

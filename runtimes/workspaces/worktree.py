@@ -382,7 +382,7 @@ class Worktree:
         return self._anchor()
 
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
-        """Return status entries against the commit `anchor`, or that of HEAD if it is empty."""
+        """Return the files' status relative to the commit `anchor`, or to HEAD if it is empty."""
         head = anchor or self._checked_out()
         if refs.commit_at(self._view, "HEAD") != head:
             # With `-i`, because the files may be newer than the index.

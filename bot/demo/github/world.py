@@ -204,8 +204,8 @@ class World:
     def account(self, login: str, organization: bool = False) -> User:
         """Return the account of this login; create it if there is none.
 
-        If the login ends in `[bot]`, it is that of an App and of type `Bot`. A machine account is
-        of type `User`, like everybody else's.
+        A login that ends in `[bot]` belongs to an App, and its account has the type `Bot`. A
+        machine account has the type `User`, like a person's.
         """
         known = self.users.get(login.lower())
         if known is None:

@@ -254,8 +254,8 @@ def press_keys(
 ) -> Response[AcceptedKeys]:
     """Type into the terminal of a session that runs in a sandbox.
 
-    What is typed goes to the agent's program as it is, in the order of the requests, and at most
-    once; a command such as tell waits for the end of the agent's turn instead. The history names
+    The input goes to the agent's program unchanged, in the order of the requests, and at most
+    once; commands such as `tell` wait for the end of the agent's turn instead. The history names
     who typed how many characters, not which ones. An idempotency key is known for ten minutes.
     """
     by, key = request.user.login or API, f"api:{idempotency_key}"

@@ -23,7 +23,7 @@ def author(signature: Signature, world: World) -> User | None:
 
 
 def git_commit(commit: CommitInfo, repo: Repository) -> Json:
-    """Return a commit with the data that git has."""
+    """Return a commit's git data, which names people by email address and not by account."""
     here = base.api_of(repo)
     return {
         "url": f"{here}/git/commits/{commit.sha}",
