@@ -200,7 +200,7 @@ def _shown(value: Any) -> str:
 
 
 def _placed(text: str, says: str) -> FileProblem:
-    """Return a problem with its line, which sets the key at the beginning of the text `says`.
+    """Return a problem with the number of the line that sets the key with which `says` begins.
 
     The line is 1 if no line sets this key.
     """

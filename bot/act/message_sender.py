@@ -96,10 +96,10 @@ class MessageSender:
         return self._paste(session, due, message, run)
 
     def type(self, session: Session, seq: int, typed: PressKeys, check: FinalCheck) -> ActionResult:
-        """Type what a person typed, at most once: it is marked as done, and erased, before.
+        """Type what a person typed, at most once: it is first marked as done, and its text erased.
 
         Other actions are repeated after a crash. Repeated keys could confirm a dialog that nobody
-        has read, and lost keys are seen on the screen and typed again by the person.
+        has read. If keys are lost, the person sees that on the screen and types them again.
         """
         if stopped := check():
             return stopped

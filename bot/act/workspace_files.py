@@ -1,4 +1,4 @@
-"""Workspace files from outside the repository: the operator's, submodules', those of Git LFS."""
+"""Workspace files from outside the repository: of the operator, of submodules, of Git LFS."""
 
 import logging
 import shutil
@@ -89,9 +89,10 @@ def upload_lfs(
     *,
     checked: bool,
 ) -> Rejected | None:
-    """Upload the LFS files of the commits that a push publishes; return why not to push, or "".
+    """Upload the LFS files of the commits that a push publishes; return a rejection or None.
 
-    `checked`: what looks like a secret waits for a person. Raises `GitFailure`.
+    With `checked`, a file that looks like a secret holds the push for a person. Raises
+    `GitFailure`.
     """
     most, mirror = _most(locations, session), locations.mirror(session.project)
     if not most or not lfs.uses_lfs(mirror, head):

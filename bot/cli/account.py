@@ -32,7 +32,7 @@ def login(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Store a server's address and your token, asked for or from stdin, for later commands."""
+    """Store a server's address and your token, typed or from stdin, for later commands."""
     from contextlib import closing
 
     from bot.cli import logins, remote, screens
@@ -85,7 +85,7 @@ def logout(
 
 @app.command()
 def whoami(config: Config = None, server: Server = "", as_json: Json = False) -> None:
-    """Show which server commands ask, for whom, and what they may do there."""
+    """Show which server your commands use, as whom, and what they may do there."""
     from contextlib import closing
 
     from rich.text import Text

@@ -64,7 +64,8 @@ class Interview:
     ) -> T:
         """Return an answer that passes its check, which raises `ValueError` with the reason.
 
-        An answer that its option gives is not asked for. Without a terminal the default is taken.
+        An answer that was given as an option is not asked for. Without a terminal, the default
+        is used.
         """
         if not given and not self.asks:
             given = default

@@ -84,7 +84,7 @@ def write(logins: Logins) -> None:
 def server_url(url: str) -> str:
     """Return a server's URL in the form in which it is stored.
 
-    Raises `CliError` unless a token may be sent there: only this machine may be asked by http.
+    Raises `CliError` unless a token may be sent there: http is allowed only for this machine.
     """
     try:
         address = httpx.URL(url)

@@ -1,4 +1,4 @@
-"""Defines the option `--server`, and which server commands ask without it."""
+"""Defines the option `--server`, and the server that commands use without it."""
 
 from pathlib import Path
 from typing import Annotated

@@ -181,7 +181,7 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: 
 def follow(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
     """Yield each new status with its reason, until the workspace is removed after the merge.
 
-    A session whose last retry failed ends it, too: nobody in the demo starts that session again.
+    Also stops once the session's last retry has failed: nobody in the demo starts it again.
     """
     last = ""
     while not too_long():

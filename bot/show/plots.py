@@ -57,7 +57,7 @@ class Plot(Struct, frozen=True, kw_only=True):
 def plot(columns: Sequence[Column], marks: Sequence[tuple[str, float]] = ()) -> Plot:
     """Compute the bars of a chart, from left to right. Values of 0 get no bar.
 
-    `marks` are the tooltips and values of horizontal lines, for which the chart is high enough.
+    `marks` are the tooltips and values of horizontal lines. The chart is made high enough for them.
     """
     values = [*(column.height for column in columns), *(value for _, value in marks)]
     top = _round_up(max(values, default=0.0))

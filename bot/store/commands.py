@@ -210,7 +210,7 @@ class OutsidersTable(StoreTable):
             self._execute(_ADD_OUTSIDER, {**columns(outsider), "at": now.timestamp()})
 
     def unnotified(self) -> list[Outsider]:
-        """Return the people to whom nobody has replied yet that they lack access, oldest first."""
+        """Return the people who have no reply yet about their missing access, oldest first."""
         return list(map(_outsider, self._all(UNNOTIFIED)))
 
     def settle(self, one: Outsider, actions: Sequence[Action], now: datetime) -> None:
@@ -241,7 +241,7 @@ def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: st
 
 
 def requested_by(command: NewCommand) -> Requested:
-    """Return the trigger of a session that a start command stands for."""
+    """Convert a start command to the trigger of its session."""
     return Requested(
         key=command.key,
         actor=command.actor,

@@ -233,8 +233,8 @@ class DecisionsTable(StoreTable):
     def replayable(self, session: str) -> list[ReplayableDecision]:
         """Return a session's recorded decisions, oldest first, except expired ones.
 
-        Raises `CorruptRow` instead of skipping a record, which would look like a replay without a
-        difference.
+        Raises `CorruptRow` for a record that cannot be read: a replay that skipped it would seem to
+        find no difference.
         """
         return list(map(_replay, self._all(RECORDS, (session,))))
 

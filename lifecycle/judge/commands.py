@@ -354,7 +354,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether, since a command, the session was restored (`start`) or ended (the others)."""
+    """Whether a `start` has restored the session, or another command has ended it."""
     if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

@@ -39,14 +39,14 @@ def by_archive(view: SessionView) -> Finding | None:
 
 
 def by_removal(view: SessionView) -> Finding | None:
-    """Its project was removed from the configuration, or the App from the repository."""
+    """The project is no longer configured, or the App was removed from the repository."""
     if not view.facts.removed:
         return None
     return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} is no longer a project")
 
 
 def by_disk(view: SessionView) -> Finding | None:
-    """Its checkout, home and outputs take up more of the disk than they may."""
+    """The session's checkout, home and outputs exceed a disk limit or cannot be measured."""
     excess = view.facts.work.disk
     if excess is None:
         return None
@@ -174,7 +174,7 @@ def is_undone(command: Command, facts: Facts) -> bool:
 
 
 def exempt(facts: Facts) -> frozenset[Key]:
-    """Return the keys of a `freeze` command's reaction and reply, which it does not hold back."""
+    """Return the keys of a `freeze` command's reaction and reply, which the freeze lets through."""
     freeze = freezing(facts)
     if freeze is None or _frozen_outside(facts) is not None:
         return frozenset()

@@ -149,7 +149,7 @@ def reword(judged: Judged) -> Wanted:
 
 
 def move_commits(judged: Judged) -> Wanted:
-    """Ask the agent to bring commits on another branch or detached HEAD to the session's."""
+    """Ask the agent to move commits on another branch or detached HEAD to the session's branch."""
     view, cause = judged.view, causes.off_branch(judged.view)
     commits, tries = view.facts.work.off_branch, view.history.first_sent(causes.MOVE)
     if commits and cause and causes.due(view, cause, tries, view.policy.ci_repairs):
@@ -223,7 +223,7 @@ def _unsent_discussion(view: SessionView) -> list[Remark]:
 
 
 def _about(view: SessionView, remark: Remark) -> str:
-    """Say in a phrase whether a remark is a comment on the issue or an edit, and whose."""
+    """Return a phrase with the kind of a remark, comment or edit of the issue, and its author."""
     number = view.facts.issue.number
     if remark.edit:
         return f"issue #{number}, as @{remark.author} edited it"
@@ -290,7 +290,7 @@ def as_patches(body: str, thread: Thread) -> str:
 
 
 def _replaced(thread: Thread) -> list[str]:
-    """Return the last lines of a thread's hunk, which it is about; empty if the hunk lacks any."""
+    """Return the lines that a thread is about; empty if its hunk does not show them all."""
     if thread.line is None:
         return []
     shown = [line[1:] for line in thread.diff.splitlines() if line[:1] in ("+", " ")]

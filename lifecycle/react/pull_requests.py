@@ -41,7 +41,7 @@ def publish(judged: Judged) -> Wanted:
 
 
 def adopt(judged: Judged) -> Wanted:
-    """Move the session's branch to the commits checked out off it, if they build on it."""
+    """Move the session's branch to the checked-out commits, if these build on the branch."""
     work = judged.view.facts.work
     commits = work.off_branch
     if commits is not None and commits.adoptable:

@@ -25,7 +25,7 @@ _CLEANUP, _CLOSED = Status.CLEANUP, PullState.CLOSED
 
 
 def report(judged: Judged) -> Wanted:
-    """Report the session's status on its issue, if any, in a comment and by policy as a label."""
+    """Report the session's status on its issue in a comment, and as a label if configured."""
     if judged.status is _CLEANUP:
         judged = judged.as_shown()
     view, number = judged.view, judged.view.facts.issue.number

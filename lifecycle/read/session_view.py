@@ -189,7 +189,7 @@ class SessionView(CommandQueries):
         return allowed[0] if allowed and self.now < allowed[0] else None
 
     def without_commit_since(self, sent: datetime) -> bool:
-        """Whether the agent rests with nothing to push, and no push since a message at `sent`."""
+        """Whether the agent rests with nothing to push, and nothing was pushed since `sent`."""
         return self.at_rest and not self.unpushed and not self.history.pushed_since(sent)
 
     # -- the pull request: checks ------------------------------------------------------------------

@@ -226,7 +226,7 @@ def _system(tmp_mb: int) -> Iterator[str | Path]:
 
 
 def _files(home: str) -> Iterator[tuple[str, Path | bytes]]:
-    """Yield where the sandbox has files of its own, and the file to copy or the content of each.
+    """Yield the path of each of the sandbox's own files, with the file to copy or the content.
 
     They are files of /etc, and the first process. `bwrap` copies a file faster than it mounts one,
     and reads the list of all mounts for each mount. `home` is the value of HOME.

@@ -88,7 +88,7 @@ def _files_of(mirror: Mirror, workspace: Worktree, commit: str) -> Iterator[LfsO
 
 
 def holding(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> str:
-    """Return the path of an LFS file that a push publishes and `finds` matches; empty: none."""
+    """Return the path of an LFS file that a push publishes and `finds` matches; empty if none."""
     for one in _unpublished(mirror, commit):
         if _has(mirror, one):
             with place_of(one, mirror.path / _STORE).open("rb") as content:

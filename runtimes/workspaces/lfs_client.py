@@ -153,7 +153,7 @@ class LfsClient:
 
 
 def _no_login(request: httpx.Request) -> httpx.Request:
-    """Add no login, also none of `.netrc`."""
+    """Add no login, not even one from `.netrc`."""
     return request
 
 

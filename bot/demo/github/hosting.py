@@ -57,7 +57,7 @@ class Event:
 
 
 class Hosting(World):
-    """A world that publishes changes, as webhook events and to `head_moved`."""
+    """A world that reports changes to `publish`, as webhook events, and to `head_moved`."""
 
     def __init__(self) -> None:
         super().__init__()

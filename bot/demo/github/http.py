@@ -166,7 +166,7 @@ class Request:
     ) -> Answer:
         """Return a page of a list.
 
-        `under` is its name beside `total_count`; empty for a bare list.
+        `under` is the list's name in an object with `total_count`; empty for a bare list.
         """
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)

@@ -25,7 +25,11 @@ def serves(path: str) -> bool:
 
 
 def answer(request: Request) -> Answer:
-    """Answer a batch by the account's permission, and anything else by the batch's own header."""
+    """Answer a request for a batch of objects, or for one object.
+
+    A batch needs the account's permission. An object needs the header that the answer to the
+    batch named.
+    """
     match = _PATH.fullmatch(request.path)
     assert match is not None
     if oid := match["oid"]:
