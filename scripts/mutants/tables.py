@@ -120,7 +120,9 @@ def mutants_of(table: Table, rowed: Rowed) -> Iterator[Mutant]:
         negations = ["negate row"] if callable(row) else [f"negate {f}" for f in asked]
         swaps = ["swap"] if place + 1 < len(rows) else []
         there = [field for field in table.results if getattr(row, field, None) != ""]
-        changes = [f"change {field}" for field in there]
+        # A command that works in no status is refused before it is examined.
+        unused = "fault" if getattr(row, "works", None) == frozenset() else ""
+        changes = [f"change {field}" for field in there if field != unused]
         for change in ("drop", *swaps, *negations, *changes):
             mutant = Mutant(table, place, change, f"{place + 1} ({names[place]})")
             if mutant.of(rowed) != rowed:
