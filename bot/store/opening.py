@@ -136,6 +136,8 @@ def _opened(
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
+            # Overwrites what is deleted, such as typed text; the default differs between builds.
+            connection.execute("PRAGMA secure_delete = ON")
             prepare(connection, path)
         except BaseException:
             connection.close()

@@ -55,6 +55,17 @@ def test_keys_are_typed_and_their_text_is_erased(terminal: Terminal) -> None:
     assert store.outbox.due(clock()) == []
 
 
+def test_typed_text_is_in_no_backup_after_it_was_typed(terminal: Terminal) -> None:
+    """SQLite need not overwrite the places in its file where erased text was."""
+    db = terminal.site.scenario.store.db
+    for number, paste in enumerate(("a password " * 900, "a password")):
+        types(terminal, paste=paste, request=f"k-{number}")
+        waiting = db.write(lambda connection: connection.serialize())
+        terminal.is_carried_out()
+        erased = db.write(lambda connection: connection.serialize())
+        assert (b"a password" in waiting, b"a password" in erased) == (True, False)
+
+
 def test_keys_are_no_fact_of_a_session_and_no_entry_of_its_actions(terminal: Terminal) -> None:
     before = terminal.facts
     types(terminal, "y")
