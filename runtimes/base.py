@@ -127,11 +127,14 @@ class Runtime(Protocol):
         """
         ...
 
-    def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
+    def screens(
+        self, names: Iterable[str], *, coloured: bool = False, recent: bool = False
+    ) -> Mapping[str, str]:
         """Return the visible text of these terminals by name, in one call; omit missing ones.
 
-        With `coloured`, escape sequences for colours and weights are kept (SGR of ECMA-48). Raises
-        `Unavailable`.
+        With `coloured`, escape sequences for colours and weights are kept (SGR of ECMA-48). With
+        `recent`, a text may be up to 30 seconds old, and terminals that did not answer lately are
+        omitted: not for what is typed because of the text. Raises `Unavailable`.
         """
         ...
 

@@ -269,7 +269,7 @@ class LocalRuns:
     def _screens(self, runs: Sequence[RunRef]) -> Mapping[str, str]:
         curious = [run.name for run in runs if self.adapters[run.agent_type].wants_screen]
         try:
-            return self.runtime.screens(curious) if curious else {}
+            return self.runtime.screens(curious, recent=True) if curious else {}
         except RuntimeFailure as failure:
             log.warning("no terminal could be read: %s", failure)
             return {}

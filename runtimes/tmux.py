@@ -1,13 +1,12 @@
 """Runs each program under a supervisor, in the only pane of a private tmux server of its own."""
 
-import base64
+import glob
 import hashlib
 import logging
 import os
 import re
 import secrets
 import shlex
-import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,27 +25,18 @@ from runtimes import supervised
 from runtimes.base import Gone, Launch, Options, RuntimeFailure, Seen, Unavailable, printable
 from runtimes.supervise import MARK
 from runtimes.tmux_keys import presses
+from runtimes.tmux_servers import TmuxServers, TmuxSessionAbsent
 
 log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _LOOK = "#{pane_dead} #{window_activity} #{pane_dead_status} #{pane_dead_signal}"
 _NAME = re.compile(r"[a-z0-9_-]+")
-#: "no current target": a server without a session is about to exit.
-_ABSENT = re.compile(
-    r"no server running|server exited unexpectedly|lost server|can't find|no current target"
-    r"|error connecting.*No such file or directory"
-)
-_SOCKET_PATH_BYTES = 107
 #: The most of a run's output that is kept, in blocks of 512 bytes: 1 GiB, as in the archive.
 _LOG_BLOCKS = 2 * 1024**2
 #: A screen without new output is captured again after this time.
 _SAME_SECONDS = 30.0
 _ENV = {"LANG": "C.UTF-8", "TERM": "screen-256color"}
-
-
-class _Absent(RuntimeFailure):
-    """tmux answered that there is no such session, or no server and so no session."""
 
 
 class _Printed(NamedTuple):
@@ -80,21 +70,12 @@ class Tmux:
     """
 
     def __init__(self, options: Options) -> None:
-        import libtmux  # Takes 0.1 s, which only commands that use tmux should cost.
-
         self._data = options.data.absolute()
         self._runs = self._data / "runs"
-        if len(os.fsencode(self._socket("any"))) > _SOCKET_PATH_BYTES:
-            raise RuntimeFailure(
-                f"{self._data} is too long for the path of a socket in it ({_SOCKET_PATH_BYTES} "
-                "bytes): choose a data folder with a shorter path"
-            )
+        self._servers = TmuxServers(self._data)
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._runs.mkdir(mode=0o700, exist_ok=True)
         self._env = {"PATH": options.path, **_ENV}
-        self._servers = libtmux.Server(
-            config_file=str(_HERE / "tmux.conf"), tmux_bin=_HERE / "tmux.sh"
-        )
         self._exits: dict[str, Exit] = {}
         #: The supervisors that were found alive, with their tmux servers as parent processes.
         self._living: dict[str, supervised.Living] = {}
@@ -116,12 +97,14 @@ class Tmux:
         session = ("-s", launch.name, "-e", f"{MARK}={folder}", "-c", "/")
         program = (sys.executable, "-I", "-S", str(_HERE / "supervise.py"), str(folder))
         # tmux finishes a command sequence before it reads a pane's output, so the log is complete.
-        log_file, own = folder / "output.log", self._socket(launch.name)
+        log_file, own = folder / "output.log", self._servers.socket(launch.name)
         log = (_HERE / "output.sh", log_file, own, launch.name, _LOG_BLOCKS)
         words = shlex.join(("exec", *map(str, log)))
         pipe = ("pipe-pane", "-t", f"={launch.name}:", words.replace("#", "##").replace("%", "%%"))
         try:
-            self._tmux(launch.name, "new-session", "-d", *session, "--", *program, ";", *pipe)
+            self._servers.run(
+                launch.name, "new-session", "-d", *session, "--", *program, ";", *pipe
+            )
         except RuntimeFailure as failure:
             if "duplicate session" not in str(failure):
                 raise
@@ -152,29 +135,18 @@ class Tmux:
         # Read first: a server that answers afterwards was the supervisor's parent then.
         living = self._supervisor(run)
         end, started = self._record(name), supervised.started(run)
-        runtime = Probe.ALIVE if self._serves(name) else Probe.DEAD  # Not before it was started.
+        # Not before it was started.
+        runtime = Probe.ALIVE if self._servers.serve(name) else Probe.DEAD
         if not started and runtime is Probe.DEAD:
             return None
         unproved = not started or (end is not None and end.code is None and end.signal is None)
         if runtime is Probe.ALIVE and living:
             self._living[name] = living
-        if runtime is Probe.ALIVE and (unproved or full):
+        if runtime is Probe.ALIVE and (unproved or full) and not self._servers.hang(name):
             asked, at = self._asked(name, end)
             end = asked if unproved else end
         program = Probe.ALIVE if end is None else Probe.DEAD
         return Seen(runtime=runtime, program=program, exit=end, output_at=at)
-
-    def _serves(self, name: str) -> bool:
-        """Whether the run has a tmux server: one that has ended accepts no connection."""
-        with socket.socket(socket.AF_UNIX) as client:
-            client.setblocking(False)  # The queue of a server that hangs may be full.
-            try:
-                client.connect(os.fsencode(self._socket(name)))
-            except (FileNotFoundError, ConnectionRefusedError):
-                return False
-            except OSError:
-                return True
-        return True
 
     def send(self, name: str, text: str, key: str, submit_seconds: float = 0.0) -> None:
         """Paste and submit in one command sequence; see `Runtime.send`.
@@ -201,46 +173,55 @@ class Tmux:
     def type(self, name: str, keys: Sequence[str], paste: str = "") -> None:
         """Paste and press in one command sequence; see `Runtime.type`."""
         target, data = f"={name}:", printable(paste).encode(errors="replace")
-        commands = ["display-message", "-p", "-t", target, "#{pane_dead}"]
-        do, otherwise = " ; ".join(presses(target, keys)), ""
+        commands = [*presses(target, keys)]
         with self._file(self._runs / name, data) as path:
             if data:
                 buffer = f"mergewright_{secrets.token_hex(8)}"
-                commands += (";", "load-buffer", "-b", buffer, path.replace("#", "##"))
-                otherwise = f"delete-buffer -b {buffer}"
-                do = f"paste-buffer -p -d -b {buffer} -t {target}{' ; ' if do else ''}{do}"
-            if do:
-                commands += (";", "if-shell", "-F", "-t", target, "#{pane_dead}", otherwise, do)
-            try:
-                printed = self._tmux(name, *commands)
-            except _Absent as absent:
-                raise Gone(f"{name} does not run any more: {absent}") from None
-        if printed != ["0"]:
-            raise Gone(f"the program of {name} has ended")
+                commands.insert(0, f"paste-buffer -p -d -b {buffer} -t {target}")
+                commands.insert(
+                    0, f"load-buffer -b {buffer} {shlex.quote(path.replace('#', '##'))}"
+                )
+            self._if_running(name, (), "#{pane_dead}", commands)
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
         """Run `first`, then `do` if the program runs and this key is new to it, else `otherwise`.
 
         `first`, `do` and `otherwise` are tmux commands. Raises `Gone` if the program does not run.
         """
-        target, mark = f"={name}:", f"@mergewright_sent_{_short(name, key)}"
-        try:
-            printed = self._tmux(
-                *(name, "has-session", "-t", f"={name}", ";", *first),
-                *("display-message", "-p", "-t", target, "#{pane_dead}", ";"),
-                *("if-shell", "-F", "-t", target, f"#{{||:#{{pane_dead}},#{{{mark}}}}}"),
-                *(otherwise, f"set-option -t {target} {mark} 1 ; {do}"),
-            )
-        except _Absent as absent:
-            raise Gone(f"{name} does not run any more: {absent}") from None
+        mark = f"@mergewright_sent_{_short(name, key)}"
+        done, do = f"#{{||:#{{pane_dead}},#{{{mark}}}}}", f"set-option -t ={name}: {mark} 1 ; {do}"
+        self._if_running(name, first, done, [do], otherwise)
+
+    def _if_running(
+        self, name: str, first: Sequence[str], done: str, do: Sequence[str], otherwise: str = ""
+    ) -> None:
+        """Run the commands `do`, or `otherwise` if the format `done` is true; `first` precedes.
+
+        `do` is in a file, as it may hold a password. A server that hung until this process had
+        given up then finds no file, and does not type into what the terminal shows by then. Raises
+        `Gone` if the program does not run.
+        """
+        target = f"={name}:"
+        exists = ("has-session", "-t", f"={name}", ";")
+        state = ("display-message", "-p", "-t", target, "#{pane_dead}")
+        with self._file(self._runs / name, " ; ".join(do).encode()) as script:
+            source = shlex.join(("source-file", glob.escape(script)))
+            check = ("if-shell", "-F", "-t", target, done, otherwise, source)
+            try:
+                printed = self._servers.run(name, *exists, *first, *state, ";", *check)
+            except TmuxSessionAbsent as absent:
+                raise Gone(f"{name} does not run any more: {absent}") from None
         if printed != ["0"]:
             raise Gone(f"the program of {name} has ended")
 
-    def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
-        """Capture each terminal that has changed; see `Runtime.screens`.
+    def screens(
+        self, names: Iterable[str], *, coloured: bool = False, recent: bool = False
+    ) -> Mapping[str, str]:
+        """Capture the terminals; see `Runtime.screens`. Omits those whose servers hang.
 
-        Omits those whose servers hang. A terminal without new output in its log has not changed,
-        unless a person has changed its size, so it is captured again after some time at the latest.
+        With `recent`, does not capture a terminal again that has no new output in its log. It may
+        have changed: a person may have changed its size, and the log lags behind the terminal, or
+        misses output while the disk is full.
         """
         capture = ("capture-pane", *(("-e",) if coloured else ()), "-p")
         found: dict[str, str] = {}
@@ -248,13 +229,17 @@ class Tmux:
         for name in names:
             # Read before the capture: tmux shows output before it writes it to the log.
             printed = _printed(self._log(name))
-            known = None if coloured else self._captured.get(name)
+            known = self._captured.get(name) if recent and not coloured else None
             if known and known.printed == printed and monotonic() < known.until:
                 found[name] = known.text
                 continue
+            if recent and self._servers.hang(name):
+                continue
             try:
-                found[name] = "\n".join(self._tmux(name, *capture, "-t", f"={name}:")).rstrip()
-            except _Absent:
+                found[name] = "\n".join(
+                    self._servers.run(name, *capture, "-t", f"={name}:")
+                ).rstrip()
+            except TmuxSessionAbsent:
                 continue
             except Unavailable as failure:
                 failed = failure
@@ -271,18 +256,17 @@ class Tmux:
         run = self._runs / name
         if run.is_dir():
             supervised.end(run, grace_seconds)
-        with suppress(_Absent):
-            self._tmux(name, "kill-server")
+        self._servers.end(name)
         if run.is_dir():  # Again, for a supervisor that was starting the first time.
             supervised.end(run, grace_seconds)
-        self._socket(name).unlink(missing_ok=True)  # A server that was killed leaves it.
         run.unlink(missing_ok=True)
         for known in (self._exits, self._living, self._captured):
             known.pop(name, None)
 
     def attach(self, name: str) -> tuple[str, ...]:
         """Return the tmux command that opens the program's terminal; `C-b d` detaches."""
-        return ("tmux", "-u", "-S", str(self._socket(name)), "attach-session", "-t", f"={name}")
+        server = str(self._servers.socket(name))
+        return ("tmux", "-u", "-S", server, "attach-session", "-t", f"={name}")
 
     def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
         """Return the exit `end` with the code that tmux reports, and the time of the last output.
@@ -290,8 +274,8 @@ class Tmux:
         Before 3.5, tmux may learn the exit code late (measured).
         """
         try:
-            lines = self._tmux(name, "list-panes", "-t", f"={name}:", "-F", _LOOK)
-        except _Absent:
+            lines = self._servers.run(name, "list-panes", "-t", f"={name}:", "-F", _LOOK)
+        except TmuxSessionAbsent:
             return end, None
         dead, active, code, killed = lines[0].split(" ")
         at = from_seconds(int(active))
@@ -346,32 +330,6 @@ class Tmux:
     def _log(self, name: str) -> str:
         """Return the path of a run's output: text, which costs less than a `Path` for each run."""
         return f"{self._runs}/{name}/output.log"
-
-    def _socket(self, name: str) -> Path:
-        """Return the socket of a run's tmux server: short, because names may be long."""
-        digest = hashlib.sha256(name.encode()).digest()
-        return self._data / f"t{base64.urlsafe_b64encode(digest)[:8].decode()}"
-
-    def _tmux(self, name: str, *args: str) -> list[str]:
-        """Run tmux commands on a run's server and return the lines. Raises `RuntimeFailure`."""
-        own = self._socket(name)
-        try:
-            done = self._servers.cmd(f"-S{own}", *args)
-        except OSError as error:
-            raise Unavailable(f"{_HERE / 'tmux.sh'} cannot be run: {error}") from error
-        errors = " ".join(done.stderr)
-        if done.returncode == 0:
-            return done.stdout
-        if done.returncode in (126, 127):
-            raise Unavailable(f"tmux cannot be run; install it and see that PATH has it: {errors}")
-        if done.returncode in (124, 137):
-            raise Unavailable(
-                f"tmux did not answer within 10 seconds: see what holds its server at {own}; "
-                "killing that server ends its session, which can be resumed"
-            )
-        if _ABSENT.match(errors):
-            raise _Absent(errors)
-        raise Unavailable(f"tmux at {own} refused `{args[0]}`: {errors}")
 
     @contextmanager
     def _file(self, folder: Path, text: bytes) -> Iterator[str]:

