@@ -67,7 +67,7 @@ class MessageSender:
     ) -> ActionResult:
         """Send a message, or take the next step of an answer to a dialog."""
         typed, now = self.outbox.typed_at(session.id), self.clock()
-        if typed is not None and now < typed + _TYPING:
+        if typed is not None and typed <= now < typed + _TYPING:
             return RetryLater("a person types into the agent's terminal", typed + _TYPING)
         run, is_answer = self.locations.run_of(session, message.run), message.prompt.name == ANSWER
         if base := message.prompt.values.get("base"):

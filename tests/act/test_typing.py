@@ -149,6 +149,14 @@ def test_a_message_waits_until_the_person_has_not_typed_for_a_while(terminal: Te
     assert len(terminal.typed) == 2
 
 
+def test_messages_do_not_wait_for_keys_of_a_later_time(terminal: Terminal) -> None:
+    """The clock may have been set back; it would take as long until messages are sent again."""
+    types(terminal, "y")
+    terminal.is_carried_out()
+    terminal.site.scenario.clock.passes(-3600)
+    assert isinstance(terminal.is_sent(), AwaitingReceipt)
+
+
 def test_a_request_is_known_for_ten_minutes(terminal: Terminal) -> None:
     store, clock = terminal.site.scenario.store, terminal.site.scenario.clock
     action = types(terminal, "y")
