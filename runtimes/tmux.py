@@ -269,8 +269,9 @@ class Tmux:
         return ("tmux", "-u", "-S", server, "attach-session", "-t", f"={name}")
 
     def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
-        """Return the exit `end` with the code that tmux reports, and the time of the last output.
+        """Return the exit with the code that tmux reports, and the time of the last output.
 
+        The exit that the supervisor recorded counts, which may have ended since `end` was read.
         Before 3.5, tmux may learn the exit code late (measured).
         """
         try:
@@ -280,9 +281,10 @@ class Tmux:
         dead, active, code, killed = lines[0].split(" ")
         at = from_seconds(int(active))
         if dead == "1":
-            number = int(killed) if killed else None  # On Linux tmux names no signals.
-            end = end or Exit(at=at)  # The supervisor could not start.
-            end = replace(end, code=int(code) if code else None, signal=number)
+            end = self._record(name) or Exit(at=at)  # Without one, the supervisor could not start.
+            if end.code is None and end.signal is None:
+                number = int(killed) if killed else None  # On Linux tmux names no signals.
+                end = replace(end, code=int(code) if code else None, signal=number)
         return end, at
 
     def _end_orphans(self, looked: Mapping[str, Seen]) -> None:

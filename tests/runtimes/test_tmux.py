@@ -10,6 +10,7 @@ import pytest
 
 from lifecycle.model.status import Probe
 from lifecycle.model.times import from_seconds
+from runtimes import supervised
 from runtimes.base import Gone, Options, RuntimeFailure, Unavailable
 from runtimes.tmux import Tmux
 from tests.runtimes.stages import TmuxStage
@@ -375,3 +376,18 @@ def test_unusable_names_and_folders_are_refused_with_a_remedy(tmux: TmuxStage) -
         tmux.run("a.b:c", "true")
     with pytest.raises(RuntimeFailure, match="shorter path"):
         Tmux(Options(data=tmux.folder / ("x" * 100)))
+
+
+def test_a_program_that_ends_during_a_look_has_the_recorded_exit(
+    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = tmux.shell("app-1", "exit 3")
+    eventually(lambda: tmux.seen(app).exit, "its end")
+    at_first, recorded = iter([None]), tmux.runtime._record
+    monkeypatch.setattr(tmux.runtime, "_record", lambda name: next(at_first, recorded(name)))
+    monkeypatch.setattr(supervised, "started", lambda _: False)
+    # What tmux before 3.5 prints while it does not know the exit yet.
+    monkeypatch.setattr(tmux.runtime._servers, "run", lambda *_: ["1 1000000000  "])
+    end = tmux.runtime.look()[app].exit
+    assert end is not None
+    assert end.code == 3
