@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from bot.act.dispatch import ActionDispatcher
 from bot.app.application import App
 from bot.github import transport
+from bot.github.errors import TryLater
 from bot.github.transport import Transport
 from bot.store.database import Writer
 from bot.system.log import set_up_log
@@ -92,6 +93,8 @@ class Ice:
                 return original(*args, **options)
             outcome = "done"
             try:
+                with suppress(TryLater):  # The connection was closed meanwhile.
+                    return original(*args, **options)
                 return original(*args, **options)
             except Exception as failure:
                 outcome = repr(failure)
