@@ -48,8 +48,8 @@ class LocalSteps:
         """Start a step of a workspace, or look at the attempt under way; return its state.
 
         A step that is done is not repeated in the same workspace; after a failure the next call
-        begins another attempt. `run` is the next run in the workspace, or the last one. Raises
-        `RuntimeFailure`.
+        begins another attempt. `run` is the run that follows a set-up, or the last run before a
+        teardown. Raises `RuntimeFailure`.
         """
         record = self.last(run.session, step)
         if record is None or record.state not in (StepState.RUNNING, StepState.DONE):

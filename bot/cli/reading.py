@@ -45,7 +45,7 @@ from config.settings import Settings
 
 
 class SessionReader(Protocol):
-    """Reads sessions and the bot. Its methods raise `CliError`."""
+    """Reads the data of sessions and of the whole bot. Its methods raise `CliError`."""
 
     def projects(self) -> Sequence[str]:
         """Return the names of the projects."""

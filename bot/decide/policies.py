@@ -28,7 +28,10 @@ class Policies:
         self.apply_all()
 
     def apply_all(self) -> None:
-        """Apply each repository's last valid file to the project's current configured policy."""
+        """Apply each repository's last valid configuration file.
+
+        It narrows the policy that is now configured for the project.
+        """
         for kept in self._store.configurations.all():
             self.apply(kept)
 

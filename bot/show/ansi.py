@@ -58,9 +58,10 @@ def pieces(text: str) -> list[Piece]:
 
 
 def coloured(line: str) -> str:
-    """Return a line with its colours, as a terminal shows it in the end, for another terminal.
+    """Return a terminal's line with its colours, to be printed in another terminal.
 
-    Other sequences are removed: an agent's output must not set the clipboard of its reader.
+    If the line was overwritten in place, its last state is kept. Sequences other than colours are
+    removed: an agent's output must not set the clipboard of its reader.
     """
     states = [state for state in line.split("\r") if plain(state)]
     pieces_and_colours = _COLOUR.split(states[-1] if states else "")

@@ -153,10 +153,10 @@ class NotificationsTable(StoreTable):
     ) -> None:
         """Store the results of one check of all causes, in one transaction.
 
-        A `new` message is ignored if its notifier has a message for the same session and cause, and
-        the cause still exists. `withdrawn` are the `seq` of messages to delete, unless an attempt
-        has begun. `resolved` pairs the `seq` of a message whose cause is gone with the message that
-        says so. `cursors` are set as in `CursorsTable`.
+        A `new` message is ignored if its notifier already has one for the same session and cause;
+        messages whose cause is gone do not count. `withdrawn` are the `seq` of messages to delete,
+        unless an attempt to send them has begun. `resolved` pairs the `seq` of a message whose
+        cause is gone with a new message that says so. `cursors` are set as in `CursorsTable`.
         """
 
         def work(connection: sqlite3.Connection) -> None:

@@ -99,8 +99,8 @@ class SteadyClock:
     def of_machine(self, at: datetime) -> datetime:
         """Convert a time by the machine's clock to a time by this clock.
 
-        The newest period without a jump that contains the time determines the difference. A time in
-        no known period is returned unchanged.
+        Between two jumps, the difference of the clocks is constant. If the time lies in several
+        such periods, the newest counts; if it lies in none, it is returned unchanged.
         """
         with self._lock:
             eras = list(zip(self._eras, [*self._ends, self._last + _JUMP], strict=True))

@@ -87,7 +87,10 @@ _BUTTONS = (
 
 
 def buttons(head: SessionHead) -> list[Button]:
-    """Return the command buttons for a session's status, without that of the next action."""
+    """Return the command buttons for a session's status.
+
+    The command of the next action is left out, because it has a button of its own.
+    """
     frozen = head.frozen is not None and head.frozen.scope == "session"
     wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen, MAKES_PULL: head.chat}
     return [

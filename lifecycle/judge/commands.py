@@ -1,8 +1,9 @@
 """The rules of all commands: the statuses in which each works, and its replies.
 
 A command is judged by the status that the session would have without this command and later
-commands. The key of its reply records whether it was applied or refused, and stays valid. A command
-that is applied without a reply, such as `stop`, is judged again until the session has ended.
+commands. The key of its reply records whether it was applied or refused; once it exists, the
+command is not judged again. A command that is applied without a reply, such as `stop`, is judged
+again until the session has ended.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -258,7 +258,7 @@ class Judged(Struct, frozen=True):
 
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
-    """Derive the status from `facts`, with all that reactions and replies need."""
+    """Derive the status from `facts`; the result has all that reactions and replies use."""
     view = SessionView(this_life(facts) if facts.commands else facts, policy, now)
     if view.several:
         view = foremost(view)

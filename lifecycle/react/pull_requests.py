@@ -90,7 +90,7 @@ def offer(judged: Judged) -> Wanted:
 
 
 def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
-    """Return the comment that the pull request is ready, and who may merge it.
+    """Return the comment that says that the pull request is ready and who may merge it.
 
     `topic`: the comment's topic if the bot may merge. If only people may, `_by_hand` is appended.
     """

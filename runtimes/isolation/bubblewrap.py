@@ -1,9 +1,9 @@
 """Isolation by bubblewrap: namespaces, a seccomp filter and control groups, without a daemon.
 
-The program runs as user 1000 of a user namespace of its own, without capabilities. On disk its
-files belong to the bot's user. If that user is root, the program passes checks of the kernel that
-compare only the user ID and need no capability; files with such a check are read-only or hidden
-here (`_PROC_READ_ONLY`).
+The program runs as user 1000 of a user namespace of its own, without capabilities. Outside the
+namespace it has the user ID of the bot, which owns its files on disk. If that is root's, the kernel
+lets the program open some files of /proc, because it checks only the user ID there, not
+capabilities. Such files are read-only or hidden here (`_PROC_READ_ONLY`, `_PROC_HIDDEN`).
 
 The program keeps the terminal of its pane, and with it job control and the window's size. The
 seccomp filter refuses the system calls that type into a terminal, so that the program needs no

@@ -100,7 +100,7 @@ class RepositoryBase(Thing, ABC):
 
     @abstractmethod
     def refs_moved(self, by: str) -> None:
-        """Compare the branches with their last known commits, and apply everything that follows."""
+        """Compare the branches with their last known commits, and apply the effects of changes."""
 
     # -- people
 

@@ -122,7 +122,7 @@ class Repository(CheckedRepository):
         self.publish("repository", "renamed", by, changes=changes)
 
     def refs_moved(self, by: str) -> None:
-        """Compare the branches with their last known commits, and apply everything that follows."""
+        """Compare the branches with their last known commits, and apply the effects of changes."""
         before, self.heads = self.heads, self.git.heads()
         for branch in sorted(before.keys() | self.heads.keys()):
             old, new = before.get(branch), self.heads.get(branch)
