@@ -211,6 +211,8 @@ def test_only_a_chat_is_made_a_pull_request_and_only_once() -> None:
         "and the pull request is opened."
     )
     assert again == "Its pull request was requested already."
+    stopped = chat().agent_commits().agent_rests().person_commands("stop").waits(60)
+    assert stopped.person_commands(MAKES_PULL).answers()[-1].startswith("The session has ended: ")
 
 
 def test_a_new_program_shows_nothing_until_somebody_writes() -> None:
