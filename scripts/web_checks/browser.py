@@ -97,7 +97,11 @@ def chromium() -> Iterator[Browsers]:
 
 
 def wait_for_live(page: Page) -> None:
-    """Wait until a page that updates itself is connected."""
+    """Wait until a page is loaded and, if it updates itself, connected.
+
+    A new address comes before its page: until the script of the page has run, keys do nothing.
+    """
+    page.wait_for_load_state()
     if page.locator("#link").count():
         expect(page.locator("#link")).to_have_text("live")
 

@@ -164,7 +164,8 @@ const places = document.querySelector("nav.places");
 [...places.dataset.keys].forEach((key, place) => (keys[key] = () => places.children[place].click()));
 
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest?.("input, textarea, select, dialog");
+  // The focus stays in a closed dialog for a moment.
+  const typing = event.target.closest?.("input, textarea, select, dialog[open]");
   const fold = event.key === "Escape" && event.target.closest?.("details.confirm[open]");
   if (fold) {
     fold.open = false;
