@@ -74,9 +74,11 @@ class Browsers:
             self.problems.append(f"{request.frame.url} loads {request.url}")
 
     def _note_message(self, message: ConsoleMessage) -> None:
-        """Note an error, except that a page which reports an error has its status."""
+        """Note an error, unless it is the status of the page, or that its person has signed out."""
         page = message.page.url if message.page else ""
-        if message.type == "error" and message.location.get("url") != page:
+        source = message.location.get("url", "")
+        signed_out = "401" in message.text and urlsplit(source).path == "/events"
+        if message.type == "error" and source != page and not signed_out:
             self.problems.append(f"{page}: {message.text}")
 
 

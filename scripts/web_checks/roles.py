@@ -9,7 +9,7 @@ from msgspec import Struct
 from playwright.sync_api import BrowserContext, Page, expect
 
 from scripts.web_checks import samples
-from scripts.web_checks.browser import Browsers
+from scripts.web_checks.browser import Browsers, wait_for_live
 from tests.web.people import LEVELS, People
 
 _ROLES: Final = tuple(level for level in LEVELS if level != "none")
@@ -67,9 +67,10 @@ def play_sign_in(browsers: Browsers, people: People) -> None:
         expect(page.get_by_role("heading", name="@read-er")).to_be_visible()
         other = page.context.new_page()
         other.goto(f"{people.url}costs")
+        wait_for_live(other)
         page.get_by_role("button", name="Sign out", exact=True).click()
         expect(page).to_have_url(f"{people.url}login")
-        other.reload()
+        # Without a reload: the page notices that its person has signed out.
         expect(other).to_have_url(f"{people.url}login?next=%2Fcosts")
     with signed_in(browsers, people, "none-er") as page:
         expect(page.locator("main")).to_contain_text("@none-er has no role in any project here")

@@ -59,7 +59,7 @@ const KEPT = ["text", "filters", "new-session", "screen", "keyboard"];
 async function reload() {
   const answer = await fetch(location.href).catch(() => null);
   if (!answer) return; // The server restarts: the stream of events says when it is back.
-  if (answer.redirected) return location.assign(answer.url); // The session has expired.
+  if (answer.redirected) return location.reload(); // Leads to the sign-in, and back to this page.
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const kept = KEPT.map((id) => document.getElementById(id)).filter((one) => one);
   const active = document.activeElement;
@@ -127,8 +127,11 @@ events.onopen = () => {
 
 events.onerror = () => {
   lost = true;
-  if (events.readyState === EventSource.CLOSED) showState("lost", "disconnected; reload the page");
-  else showState("lost", "connection lost, reconnecting");
+  if (events.readyState !== EventSource.CLOSED) {
+    return showState("lost", "connection lost, reconnecting");
+  }
+  showState("lost", "disconnected; reload the page");
+  reloadSoon(0); // Leads a person who has signed out, perhaps on another page, to the sign-in.
 };
 
 events.addEventListener("sessions", (event) => {
