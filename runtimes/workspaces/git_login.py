@@ -1,12 +1,10 @@
 """Gives git the password of a remote through a socket of its own.
 
 Every user can read a process's arguments, and every process of the same user its environment and
-private files. Data on a socket cannot be read through `/proc`. Git runs this file as its credential
-helper, a script that needs only the standard library: `git_login.py DESCRIPTOR get`.
+private files. Data on a socket cannot be read through `/proc`. Git's credential helper reads it.
 https://git-scm.com/docs/gitcredentials#_custom_helpers
 """
 
-import os
 import shlex
 import socket
 import sys
@@ -15,6 +13,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+#: Git runs it with a word. Only at `get` is Python needed, whose start takes more time than git's.
+_HELPER = '!f() { test "$1" != get || exec %s; }; f'
+#: Prints the name and password on a socket, whose descriptor is the argument.
+_PRINT = """import os, sys
+while piece := os.read(int(sys.argv[1]), 4096):
+    os.write(1, piece)"""
 #: The user name. With a token, GitHub accepts any user name.
 _USER = "x-access-token"
 
@@ -41,20 +45,11 @@ def offered(login: GitLogin) -> Iterator[tuple[Mapping[str, str], tuple[int, ...
     with ours, theirs:
         ours.sendall(f"username={_USER}\npassword={login.password}\n".encode())
         ours.shutdown(socket.SHUT_WR)
-        words = (sys.executable, "-I", "-S", __file__, str(theirs.fileno()))
+        # Neither `-I -S` nor the program imports more than Python needs to start.
+        words = (sys.executable, "-I", "-S", "-c", _PRINT, str(theirs.fileno()))
         place = f"{server.scheme}://{server.netloc.rpartition('@')[2]}"
         settings = {
-            f"credential.{place}.helper": f"!{shlex.join(words)}",
+            f"credential.{place}.helper": _HELPER % shlex.join(words),
             "http.proactiveAuth": "basic",  # Since git 2.46, as requests without a login are few.
         }
         yield settings, (theirs.fileno(),)
-
-
-def _print_login(descriptor: int) -> None:
-    """Print the name and password on the socket, for git."""
-    while piece := os.read(descriptor, 4096):
-        os.write(sys.stdout.fileno(), piece)
-
-
-if __name__ == "__main__" and sys.argv[2:] == ["get"]:
-    _print_login(int(sys.argv[1]))

@@ -1,6 +1,8 @@
 """Tests of running git: time-outs, credentials, remedies."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from runtimes.workspaces.git import GitFailure, git, redact
+from runtimes.workspaces.git_login import GitLogin, offered
 from runtimes.workspaces.mirror import Mirror
 
 
@@ -57,6 +60,34 @@ def test_the_password_is_sent_to_its_own_server_and_a_refusal_names_the_token(
     with pytest.raises(GitFailure):
         elsewhere.refresh()
     assert sent[-1] == ""
+
+
+def test_git_starts_python_only_to_get_the_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A push runs the credential helper twice, the second time to store what it got."""
+    starts, python = tmp_path / "starts", tmp_path / "a python"
+    python.write_text(f'#!/bin/sh\necho x >> {starts}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    said = "protocol=https\nhost=github.example\n"
+    with offered(GitLogin("https://github.example/o/widgets.git", "s3cret")) as (settings, sockets):
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+        def credential(action: str, words: str) -> str:
+            return subprocess.run(
+                ["git", *options, "credential", action],
+                input=f"{words}\n",
+                capture_output=True,
+                check=True,
+                text=True,
+                pass_fds=sockets,
+            ).stdout
+
+        got = credential("fill", said)
+        assert got == f"{said}username=x-access-token\npassword=s3cret\n"
+        assert credential("approve", got) == credential("reject", got) == ""
+    assert starts.read_text() == "x\n"
 
 
 @pytest.mark.parametrize(
