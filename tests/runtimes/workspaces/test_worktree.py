@@ -27,6 +27,28 @@ def test_a_new_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(
     assert not worktree.dirty()
 
 
+def test_a_new_workspace_has_the_branches_of_the_mirror_in_one_file(
+    workspace: Callable[[], Worktree], mirror: Mirror, git: Git
+) -> None:
+    """A file for each branch would make a start the slower the more branches there are."""
+    head = mirror.head_of("main")
+    assert head
+    for name in ("a.b", "a/b", "a-b/c", "\u00e9t\u00e9"):
+        git(mirror.path, "update-ref", f"refs/heads/{name}", head)
+    made = workspace()
+    prepare(mirror, made, "main")
+    names = git(
+        mirror.path, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"
+    )
+    form = "--format=%(refname:lstrip=3) %(objectname)"
+    assert git(made.path, "for-each-ref", form, "refs/remotes/origin") == names
+    for name in ("a.b", "a/b", "a-b/c"):
+        assert git(made.path, "rev-parse", f"origin/{name}") == head
+    assert not (made.repository / "refs" / "remotes").exists()
+    git(made.path, "fetch", "--quiet", "--prune", "origin")
+    assert git(made.path, "for-each-ref", form, "refs/remotes/origin") == names
+
+
 def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
     worktree: Worktree, mirror: Mirror, person: Path, git: Git
 ) -> None:
