@@ -17,7 +17,7 @@ from bot.text.merge_messages import merge_message, merge_title, trailers
 from lifecycle.model.accounts import is_local
 from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.policy import MergeMethod
-from runtimes.workspaces.mirror import Commit
+from runtimes.workspaces.commit_log import Commit
 
 #: How the author of agents' commits ends (`runtimes.workspaces.repositories`).
 _OURS = "@localhost>"

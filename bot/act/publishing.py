@@ -28,8 +28,9 @@ from lifecycle.model import actions
 from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Origin, PullState, Reason
 from runtimes.workspaces import held_commits, signing
+from runtimes.workspaces.commit_log import Commit
 from runtimes.workspaces.git import EMAIL
-from runtimes.workspaces.mirror import Commit, Mirror, PushRefused
+from runtimes.workspaces.mirror import Mirror, PushRefused
 from runtimes.workspaces.push_checks import (
     PatchTooLarge,
     foreign_encoding,
@@ -166,17 +167,18 @@ class Publishing:
         if session.origin is Origin.PULL and not mirror.is_ancestor(session.work.base, head):
             why = messages.rewritten(session.work.base)
             return Rejected(why, Reason.PUSH_REFUSED)
-        if encoding := foreign_encoding(mirror, head):
+        commits = mirror.commits(head)
+        if encoding := foreign_encoding(commits):
             why = f"commit messages must be in UTF-8, and {encoding}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
-        if closing := closing_others(mirror.commits(head), session.issue.number):
+        if closing := closing_others(commits, session.issue.number):
             why = f"if merged, the message of {closing} would close other issues"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         try:
-            found = holds(mirror, head, self.redact.finds)
+            found = holds(mirror, commits, self.redact.finds)
         except PatchTooLarge as large:
             why = (
                 f"the commits change more than {large.megabytes} MB of text, too much to search for"
@@ -191,7 +193,9 @@ class Publishing:
         if changed:
             return Rejected(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
         us = self.signer.email if publish.sign and self.signer else EMAIL
-        why = _held(mirror, _base(session, mirror), there, publish, us) if publish.checked else ""
+        if not publish.checked:
+            return None
+        why = _held(mirror, commits, _base(session, mirror), there, publish, us)
         return Rejected(why, Reason.COMMITS_HELD) if why else None
 
     def open_pull(
@@ -251,7 +255,14 @@ class Publishing:
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 
 
-def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish, us: str) -> str:
+def _held(
+    mirror: Mirror,
+    commits: Sequence[Commit],
+    base: str,
+    there: str,
+    publish: actions.Publish,
+    us: str,
+) -> str:
     """Return why a person should see these commits before a push; empty if nothing is wrong.
 
     `there` is the commit of the branch on GitHub; it is empty if GitHub has no such branch. `us` is
@@ -263,10 +274,10 @@ def _held(mirror: Mirror, base: str, there: str, publish: actions.Publish, us: s
         return email == EMAIL or any(fnmatchcase(email, one) for one in publish.commit_authors)
 
     large = held_commits.large_files(mirror, head, most) if most else []
-    foreign = held_commits.foreign_commits(mirror, head, is_ours, us)
+    foreign = held_commits.foreign_commits(commits, is_ours, us)
     removed = held_commits.removed_commits(mirror, there, head, base, is_ours, us) if there else []
     # Large files are not read.
-    places = [] if large else held_commits.suspicious_places(mirror, head, looks_like_secret)
+    places = [] if large else held_commits.suspicious_places(mirror, commits, looks_like_secret)
     return messages.held_commits(
         large=[(one.path, one.size) for one in large],
         foreign=[(one.sha, one.email) for one in foreign],

@@ -4,9 +4,10 @@ Every function except `removed_commits` examines the commits that a push publish
 on no branch of GitHub.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
+from runtimes.workspaces.commit_log import Commit, read_log
 from runtimes.workspaces.git import git
 from runtimes.workspaces.mirror import Mirror
 from runtimes.workspaces.push_checks import finds_in, published_patches
@@ -15,8 +16,6 @@ _MEGABYTE = 1_000_000
 #: A longer line is examined in pieces of this size, each with the end of the one before.
 _PIECE_BYTES = 1_000_000
 _OVERLAP_BYTES = 1_000
-#: Commits as `SHA NUL AUTHOR NUL AUTHOR'S EMAIL NUL COMMITTER NUL COMMITTER'S EMAIL`.
-_IDENTITIES = "--format=%H%x00%an%x00%ae%x00%cn%x00%ce"
 _FILE = b"+++ b/"
 
 
@@ -55,13 +54,19 @@ def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
 
 
 def foreign_commits(
-    mirror: Mirror, head: str, is_ours: Callable[[str], bool], committer: str = ""
+    commits: Sequence[Commit], is_ours: Callable[[str], bool], committer: str = ""
 ) -> list[ForeignCommit]:
     """Return the commits whose author or committer has an email that `is_ours` rejects.
 
-    `committer` is an email that is accepted for a committer, but not for an author.
+    `committer` is an email that is accepted for a committer, but not for an author. The newest
+    commit comes first.
     """
-    return list(_foreign(mirror, is_ours, committer, head, "--not", "--branches"))
+    return [
+        ForeignCommit(one.sha, *(one.committer if is_ours(one.by.email) else one.by))
+        for one in reversed(commits)
+        if not is_ours(one.by.email)
+        or (one.committer.email != committer and not is_ours(one.committer.email))
+    ]
 
 
 def removed_commits(
@@ -77,17 +82,18 @@ def removed_commits(
     `there` is the commit of GitHub's branch. Merges, commits of `base` and the agent's own commits,
     which it may rebase, are ignored; `is_ours` and `committer` are as in `foreign_commits`.
     """
-    return list(_foreign(mirror, is_ours, committer, there, "--no-merges", "--not", head, base))
+    removed = read_log(mirror.path, there, "--no-merges", "--not", head, base)
+    return foreign_commits(removed, is_ours, committer)
 
 
 def suspicious_places(
-    mirror: Mirror, head: str, suspects: Callable[[str], bool]
+    mirror: Mirror, commits: Sequence[Commit], suspects: Callable[[str], bool]
 ) -> list[SuspiciousPlace]:
     """Return the places, each once, with an added line or message that `suspects` matches."""
     # Without context they are smaller than the patches whose size `push_checks.holds` has limited.
     names = ("--src-prefix=a/", "--dst-prefix=b/", "--unified=0")
     form = "--format=commit %H%n%w(0,4,4)%B"
-    with published_patches(mirror, head, *names, form) as files:
+    with published_patches(mirror, commits, *names, form) as files:
         return list(dict.fromkeys(place for file in files for place in _suspicious(file, suspects)))
 
 
@@ -110,17 +116,6 @@ def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[Su
         if added and finds_in((before + piece).decode(errors="replace"), suspects):
             yield SuspiciousPlace(sha, path)
         before = b"" if piece.endswith(b"\n") else piece[-_OVERLAP_BYTES:]
-
-
-def _foreign(
-    mirror: Mirror, is_ours: Callable[[str], bool], us: str, *revisions: str
-) -> Iterator[ForeignCommit]:
-    for line in _lines(git(mirror.path, "log", _IDENTITIES, *revisions, "--")):
-        sha, author, author_email, committer, committer_email = line.split("\0")
-        if not is_ours(author_email):
-            yield ForeignCommit(sha, author, author_email)
-        elif committer_email != us and not is_ours(committer_email):
-            yield ForeignCommit(sha, committer, committer_email)
 
 
 def _lines(text: str) -> list[str]:

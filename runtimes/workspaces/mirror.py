@@ -20,6 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from lifecycle.model.times import from_seconds
+from runtimes.workspaces.commit_log import Commit, read_log
 from runtimes.workspaces.git import NETWORK_SECONDS, GitFailure, ask, git, init
 from runtimes.workspaces.packs import PACK_BYTES, import_pack
 from runtimes.workspaces.refs import check_branch, commit_at, is_sha
@@ -46,15 +47,6 @@ class PushRefused(Exception):
         #: Whether the branch was at another commit than expected.
         self.moved = moved
         super().__init__(self.reason)
-
-
-class Commit(Struct, frozen=True, kw_only=True):
-    """A commit, its message and its author."""
-
-    sha: str
-    subject: str
-    body: str = ""
-    author: str = ""  #: `NAME <EMAIL>`.
 
 
 class Preserved(Struct, frozen=True, kw_only=True):
@@ -168,17 +160,8 @@ class Mirror:
         `base` is a commit. If it is empty, return the commits that are on no branch of GitHub.
         Raises `GitFailure` for more than 64 MiB of messages.
         """
-        shown = ("-z", "--reverse", "--format=%H%n%s%n%an <%ae>%n%b")
         known = _sha(base) if base else "--branches"
-        text = git(self.path, "log", *shown, _sha(sha), "--not", known, "--")
-        # A subject or a name may have a carriage return, which people see as the end of a line.
-        records = [record.split("\n", 3) for record in text.split("\0") if record]
-        heads = [[part.replace("\r", " ") for part in record[:3]] for record in records]
-        bodies = [record[3].replace("\r", "\n").strip() for record in records]
-        return tuple(
-            Commit(sha=sha, subject=subject, author=author, body=body)
-            for (sha, subject, author), body in zip(heads, bodies, strict=True)
-        )
+        return read_log(self.path, _sha(sha), "--not", known)
 
     def take(self, workspace: Worktree) -> str:
         """Import the commits of the workspace's branch, as hostile input, and return its head."""

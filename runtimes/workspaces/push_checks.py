@@ -2,11 +2,12 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from runtimes.workspaces.commit_log import Commit
 from runtimes.workspaces.git import GitFailure, git, pathspecs
 from runtimes.workspaces.mirror import Mirror
 
@@ -22,10 +23,8 @@ _ENCODING_CHARACTERS = 40
 #: Options of `git log` for the patches of merge commits. The log has the merged commits themselves,
 #: so only changes made by hand are needed. For a merge of more than two commits git does not show
 #: these (measured with 2.39), so such a merge gets the whole patch to its first parent.
-_MERGES = (
-    ("--max-parents=2", "--remerge-diff"),
-    ("--min-parents=3", "--diff-merges=first-parent"),
-)
+_MERGES = ("--max-parents=2", "--remerge-diff")
+_OCTOPUS_MERGES = ("--min-parents=3", "--diff-merges=first-parent")
 #: Patches of more bytes are not searched, and so not pushed.
 _PATCH_BYTES = 256 * 1024**2
 #: A patch is searched in parts of this size. They overlap by more than the length of any secret.
@@ -56,19 +55,17 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
     return sorted(changed)
 
 
-def foreign_encoding(mirror: Mirror, head: str) -> str:
-    """Return a commit of a push that names an encoding other than UTF-8, with this encoding.
+def foreign_encoding(commits: Iterable[Commit]) -> str:
+    """Return a commit that names an encoding other than UTF-8, with this encoding.
 
     Without such a commit, the result is empty. Git converts a message from the encoding that its
     commit names. With `IBM037` or `UTF-16` the other checks could not read it, while GitHub shows
     it unconverted. See "Discussion" in
     https://git-scm.com/docs/git-commit
     """
-    shown = ("log", "--format=%h %e")
-    for line in git(mirror.path, *shown, head, "--not", "--branches", "--").split("\n"):
-        sha, _, encoding = line.partition(" ")
-        if encoding and encoding.lower() not in _UTF8:
-            return f"{sha} names the encoding {encoding[:_ENCODING_CHARACTERS]}"
+    for one in commits:
+        if one.encoding and one.encoding.lower() not in _UTF8:
+            return f"{one.sha[:7]} names the encoding {one.encoding[:_ENCODING_CHARACTERS]}"
     return ""
 
 
@@ -78,14 +75,14 @@ def skips_checks(mirror: Mirror, head: str) -> str:
     return found[0].strip() if found else ""
 
 
-def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` is true for any part of the patches that a push of `head` would publish.
+def holds(mirror: Mirror, commits: Sequence[Commit], finds: Callable[[str], bool]) -> bool:
+    """Whether `finds` is true for any part of the patches of these commits, as a push has them.
 
     The patches are searched in overlapping parts, to save memory. Raises `PatchTooLarge` if they
     have more than 256 MiB.
     """
     try:
-        with published_patches(mirror, head, "--format=raw", most=_PATCH_BYTES) as files:
+        with published_patches(mirror, commits, "--format=raw", most=_PATCH_BYTES) as files:
             return any(finds_in(part, finds) for file in files for part in parts(file))
     except GitFailure as failure:
         if failure.too_much:
@@ -95,13 +92,16 @@ def holds(mirror: Mirror, head: str, finds: Callable[[str], bool]) -> bool:
 
 @contextmanager
 def published_patches(
-    mirror: Mirror, head: str, *options: str, most: int = 0
+    mirror: Mirror, commits: Sequence[Commit], *options: str, most: int = 0
 ) -> Iterator[tuple[BinaryIO, ...]]:
-    """Open files with the log and the patches of the commits that a push publishes.
+    """Open files with the log and the patches of `commits`, which are all that a push publishes.
 
-    `options` are those of `git log`. `most` limits each file in bytes; 0 means no limit. Raises
-    `GitFailure`.
+    They are as `Mirror.commits` returns them. `options` are those of `git log`. `most` limits each
+    file in bytes; 0 means no limit. Raises `GitFailure`.
     """
+    kinds = [_MERGES] if commits else []
+    if any(one.parents > 2 for one in commits):
+        kinds.append(_OCTOPUS_MERGES)
     # `--text` includes files that git takes for binary.
     show = ("log", "--patch", "--text", "--no-ext-diff", "--no-textconv", *options)
     with (
@@ -109,11 +109,11 @@ def published_patches(
         ExitStack() as files,
     ):
         opened = list[BinaryIO]()
-        for number, merges in enumerate(_MERGES):
+        for number, merges in enumerate(kinds):
             patches = Path(folder, str(number))
             git(
                 mirror.path,
-                *(*show, *merges, head, "--not", "--branches", "--"),
+                *(*show, *merges, commits[-1].sha, "--not", "--branches", "--"),
                 into=patches,
                 most=most,
             )

@@ -54,12 +54,12 @@ def test_who_signs_is_accepted_as_a_committer_and_not_as_an_author(
     email = "signer@example.com"
     commit_as(git, worktree, "a", "--author", f"Signer <{email}>")
     mine = mirror.take(worktree)
-    assert [one.email for one in foreign_commits(mirror, mine, is_ours, email)] == [email]
+    assert [one.email for one in foreign_commits(mirror.commits(mine), is_ours, email)] == [email]
     git(worktree.path, "config", "user.email", email)
     git(worktree.path, "commit", "--quiet", "--amend", "--author", f"Agent <{EMAIL}>", "-m", "a")
     committed = mirror.take(worktree)
-    assert foreign_commits(mirror, committed, is_ours, email) == []
-    assert [one.email for one in foreign_commits(mirror, committed, is_ours)] == [email]
+    assert foreign_commits(mirror.commits(committed), is_ours, email) == []
+    assert [one.email for one in foreign_commits(mirror.commits(committed), is_ours)] == [email]
     assert removed_commits(mirror, committed, mine, mine, is_ours, email) == []
 
 
@@ -75,7 +75,7 @@ def test_a_commit_in_the_name_of_another_person_is_found(
         monkeypatch.delenv(f"GIT_{who}_EMAIL", raising=False)
         monkeypatch.delenv(f"GIT_{who}_NAME", raising=False)
     sha = commit_as(git, worktree, "a", *forged)
-    found = foreign_commits(mirror, mirror.take(worktree), is_ours)
+    found = foreign_commits(mirror.commits(mirror.take(worktree)), is_ours)
     assert found == ([(sha, "Ada", "ada@example.com")] if forged else [])
 
 
@@ -83,7 +83,7 @@ def test_a_forged_committer_is_found_too(worktree: Worktree, mirror: Mirror, git
     forged = ("-c", "user.email=eve@example.com", "-c", "user.name=Eve")
     author = ("--author", f"Mergewright <{EMAIL}>")
     git(worktree.path, *forged, "commit", "--quiet", "--allow-empty", "-m", "x", *author)
-    (found,) = foreign_commits(mirror, mirror.take(worktree), is_ours)
+    (found,) = foreign_commits(mirror.commits(mirror.take(worktree)), is_ours)
     assert found.email == "eve@example.com"
 
 
@@ -95,7 +95,9 @@ def test_names_with_line_separators_break_no_check(
     git.commit(worktree.path, f"large{sign}file", "x" * 1_500_000)
     git(worktree.path, "commit", "--quiet", "--allow-empty", "-m", "x", *author)
     head = mirror.take(worktree)
-    assert "ada@example.com" in [one.email for one in foreign_commits(mirror, head, is_ours)]
+    assert "ada@example.com" in [
+        one.email for one in foreign_commits(mirror.commits(head), is_ours)
+    ]
     assert [one.path for one in large_files(mirror, head, 1)] == [f"large{sign}file"]
 
 
@@ -138,7 +140,7 @@ def test_what_looks_like_a_secret_is_found_with_its_place(
     git(worktree.path, "rm", "--quiet", name)
     git.commit(worktree.path, "b", "AKIAIOSFODNN7EXAMPLE sk-learn npm_config\n")
     head = mirror.take(worktree)
-    assert suspicious_places(mirror, head, looks_like_secret) == [(sha, path)]
+    assert suspicious_places(mirror, mirror.commits(head), looks_like_secret) == [(sha, path)]
 
 
 def test_a_removed_secret_of_the_base_branch_is_no_finding(
@@ -150,7 +152,7 @@ def test_a_removed_secret_of_the_base_branch_is_no_finding(
     git(worktree.path, "fetch", "--quiet", "origin", "main")
     git(worktree.path, "reset", "--quiet", "--hard", "FETCH_HEAD")
     git.commit(worktree.path, "a", "none\n")
-    assert suspicious_places(mirror, mirror.take(worktree), looks_like_secret) == []
+    assert suspicious_places(mirror, mirror.commits(mirror.take(worktree)), looks_like_secret) == []
 
 
 def test_a_carriage_return_hides_nothing_of_a_commit(
@@ -163,4 +165,4 @@ def test_a_carriage_return_hides_nothing_of_a_commit(
     assert (commit.subject, commit.body) == ("Add Fixes #99", "One\ntwo")
     assert commit.author == f"A B <{EMAIL}>"
     assert closing_others([commit], 1) == head[:7]
-    assert foreign_commits(mirror, head, is_ours, "ada@example.com") == []
+    assert foreign_commits(mirror.commits(head), is_ours, "ada@example.com") == []

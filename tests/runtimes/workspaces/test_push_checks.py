@@ -146,12 +146,12 @@ def test_a_message_that_git_would_convert_is_found(
 ) -> None:
     """Git reads nothing of a message in EBCDIC; what GitHub reads of it, no check would see."""
     git.commit(worktree.path, "a", "1")
-    assert foreign_encoding(mirror, mirror.take(worktree)) == ""
+    assert foreign_encoding(mirror.commits(mirror.take(worktree))) == ""
     named = ("-c", f"i18n.commitEncoding={encoding}")
     git(worktree.path, *named, "commit", "--quiet", "--allow-empty", "-m", "Use hunter2 [skip ci]")
     hidden = git(worktree.path, "rev-parse", "--short", "HEAD").strip()
     git.commit(worktree.path, "a", "2")
-    found = foreign_encoding(mirror, mirror.take(worktree))
+    found = foreign_encoding(mirror.commits(mirror.take(worktree)))
     assert found == f"{hidden} names the encoding {encoding}"
 
 
@@ -173,11 +173,11 @@ def test_a_secret_is_found_in_every_commit_of_a_push(
     worktree: Worktree, mirror: Mirror, git: Git, name: str, text: str, message: str
 ) -> None:
     git.commit(worktree.path, "b", "1\n")
-    assert not holds(mirror, mirror.take(worktree), secret)
+    assert not holds(mirror, mirror.commits(mirror.take(worktree)), secret)
     git.commit(worktree.path, name, text, message)
     git(worktree.path, "rm", "--quiet", "-f", name)
     git.commit(worktree.path, "b", "2\n")
-    assert holds(mirror, mirror.take(worktree), secret)
+    assert holds(mirror, mirror.commits(mirror.take(worktree)), secret)
 
 
 def test_a_patch_is_searched_in_parts(worktree: Worktree, mirror: Mirror, git: Git) -> None:
@@ -191,7 +191,7 @@ def test_a_patch_is_searched_in_parts(worktree: Worktree, mirror: Mirror, git: G
     (worktree.path / "big").write_text(("." * 99 + "\n") * 200_000)
     git(worktree.path, "add", "big")
     git(worktree.path, "commit", "--quiet", "-m", "Add")
-    assert not holds(mirror, mirror.take(worktree), noted)
+    assert not holds(mirror, mirror.commits(mirror.take(worktree)), noted)
     assert sum(parts) > 20_000_000
     assert max(parts) < 5_000_000
 
@@ -208,7 +208,7 @@ def test_no_secret_is_missed_between_two_parts(
         found.update(one for one in secrets if one in text)
         return False
 
-    assert not holds(mirror, mirror.take(worktree), note)
+    assert not holds(mirror, mirror.commits(mirror.take(worktree)), note)
     assert found == secrets
 
 
@@ -217,10 +217,10 @@ def test_a_patch_that_is_too_large_to_search_is_not_pushed(
 ) -> None:
     monkeypatch.setattr(push_checks, "_PATCH_BYTES", 2 * 1024**2)
     git.commit(worktree.path, "big", "." * 1024**2)
-    assert not holds(mirror, mirror.take(worktree), secret)
+    assert not holds(mirror, mirror.commits(mirror.take(worktree)), secret)
     git.commit(worktree.path, "big", "hunter2" + "." * 3 * 1024**2)
     with pytest.raises(PatchTooLarge, match="more than 2 MB"):
-        holds(mirror, mirror.take(worktree), secret)
+        holds(mirror, mirror.commits(mirror.take(worktree)), secret)
     assert not [*mirror.path.glob("tmp_*")]
 
 
@@ -233,7 +233,7 @@ def test_a_secret_added_in_a_merge_commit_is_found(
     git(worktree.path, "checkout", "--quiet", BRANCH)
     git(worktree.path, "merge", "--quiet", "--no-commit", "aside")
     git.commit(worktree.path, "b", "hunter2\n")
-    assert holds(mirror, mirror.take(worktree), secret)
+    assert holds(mirror, mirror.commits(mirror.take(worktree)), secret)
 
 
 def test_a_secret_added_in_a_merge_of_three_commits_is_found(
@@ -251,8 +251,8 @@ def test_a_secret_added_in_a_merge_of_three_commits_is_found(
     merge = git(worktree.path, "commit-tree", tree, *parents, "-m", "Merge").strip()
     git(worktree.path, "reset", "--quiet", "--hard", merge)
     head = mirror.take(worktree)
-    assert holds(mirror, head, secret)
-    assert suspicious_places(mirror, head, secret) == [(merge, "a")]
+    assert holds(mirror, mirror.commits(head), secret)
+    assert suspicious_places(mirror, mirror.commits(head), secret) == [(merge, "a")]
 
 
 def test_a_secret_that_github_already_has_does_not_block_a_push(
@@ -264,4 +264,4 @@ def test_a_secret_that_github_already_has_does_not_block_a_push(
     git(worktree.path, "fetch", "--quiet", "origin")
     git(worktree.path, "merge", "--quiet", "origin/main")
     git.commit(worktree.path, "c", "1\n")
-    assert not holds(mirror, mirror.take(worktree), secret)
+    assert not holds(mirror, mirror.commits(mirror.take(worktree)), secret)

@@ -1,0 +1,60 @@
+"""Reads the log of commits, which may be hostile, in one call of git."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from runtimes.workspaces.git import git
+
+#: Separated by NULs, which git prints in none of them.
+_FIELDS = ("%H", "%P", "%e", "%an", "%ae", "%cn", "%ce", "%s", "%b")
+
+
+class Identity(NamedTuple):
+    """The author or the committer of a commit."""
+
+    name: str
+    email: str
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """A commit without its files."""
+
+    sha: str
+    subject: str
+    body: str = ""
+    by: Identity = Identity("", "")  #: The author.
+    committer: Identity = Identity("", "")
+    parents: int = 1  #: How many it has.
+    encoding: str = ""  #: The encoding of the message that the commit names, if any.
+
+    @property
+    def author(self) -> str:
+        """The author as `NAME <EMAIL>`, in one line."""
+        return f"{self.by.name} <{self.by.email}>".replace("\r", " ")
+
+
+def read_log(repository: Path, *revisions: str) -> tuple[Commit, ...]:
+    """Return the commits that `git log` shows for these revisions and options, oldest first.
+
+    Raises `GitFailure`, also for more than 64 MiB of messages.
+    """
+    form = "--format=" + "%x00".join(_FIELDS)
+    text = git(repository, "log", "-z", "--reverse", form, *revisions, "--")
+    fields = iter(text.split("\0")[:-1])
+    return tuple(
+        Commit(
+            sha=sha,
+            # A subject may have a carriage return, which people see as the end of a line.
+            subject=subject.replace("\r", " "),
+            body=body.replace("\r", "\n").strip(),
+            by=Identity(author, author_email),
+            committer=Identity(committer, committer_email),
+            parents=len(parents.split()),
+            encoding=encoding,
+        )
+        for sha, parents, encoding, author, author_email, committer, committer_email, subject, body in zip(
+            *[fields] * len(_FIELDS), strict=True
+        )
+    )
