@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,6 +40,7 @@ class TooManyLfsFiles(Exception):
         super().__init__(f"{megabytes} MB of LFS files")
 
 
+@lru_cache(maxsize=16)  # Most sessions begin at the newest commit of one branch.
 def uses_lfs(mirror: Mirror, commit: str) -> bool:
     """Whether a commit in the mirror has files of LFS, as its `.gitattributes` say."""
     where = (commit, "--", ":(glob)**/.gitattributes")
