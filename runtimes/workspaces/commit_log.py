@@ -43,18 +43,18 @@ def read_log(repository: Path, *revisions: str) -> tuple[Commit, ...]:
     form = "--format=" + "%x00".join(_FIELDS)
     text = git(repository, "log", "-z", "--reverse", form, *revisions, "--")
     fields = iter(text.split("\0")[:-1])
+    records = zip(*[fields] * len(_FIELDS), strict=True)
     return tuple(
         Commit(
             sha=sha,
             # A subject may have a carriage return, which people see as the end of a line.
             subject=subject.replace("\r", " "),
             body=body.replace("\r", "\n").strip(),
-            by=Identity(author, author_email),
-            committer=Identity(committer, committer_email),
+            by=Identity(*author),
+            committer=Identity(*committer),
             parents=len(parents.split()),
             encoding=encoding,
         )
-        for sha, parents, encoding, author, author_email, committer, committer_email, subject, body in zip(
-            *[fields] * len(_FIELDS), strict=True
-        )
+        for sha, parents, encoding, *people, subject, body in records
+        for author, committer in [(people[:2], people[2:])]
     )
