@@ -37,7 +37,8 @@ class Repository(CheckedRepository):
 
     @property
     def pulls(self) -> list[Pull]:
-        return [pull for pull in self.issues_and_pulls.values() if isinstance(pull, Pull)]
+        # A copy, because another thread may open one meanwhile.
+        return [one for one in list(self.issues_and_pulls.values()) if isinstance(one, Pull)]
 
     @locked
     def open_issue(self, title: str, body: str = "", *, by: str) -> Issue:
