@@ -27,6 +27,8 @@ _STEPS = (
     "Start the server:        mergewright serve --config {folder}/mergewright.toml",
 )
 _COLOR, _MEANING = "5319e7", "Requests a coding agent"
+#: The exit code of a command that Ctrl-C ended, by the convention of shells.
+_INTERRUPTED = 130
 #: How long setup waits for the App's installation, and the pause between two checks.
 _INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
@@ -45,7 +47,10 @@ def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
 def check_folder(folder: Path) -> None:
     """Raise `CliError` unless the files of an installation can be written to a folder."""
     if there := files.existing(folder):
-        raise CliError(f"{there[0]} already exists; move it away or use another --folder")
+        raise CliError(
+            f"{there[0]} already exists; move it away or use another --folder. If its App was"
+            " just created, keep it: `mergewright doctor` says what is left to do"
+        )
     if not folder.is_dir():
         raise CliError(f"{folder}: no such directory")
 
@@ -73,7 +78,10 @@ def app(
     """
     settings = checked(wanted, folder)
 
+    install_url = ""
+
     def take(code: str) -> str:
+        nonlocal install_url
         made = converted(wanted.api_url, code)
         if made.owner.login.casefold() != wanted.owner.casefold():
             raise GitHubFailure(
@@ -88,7 +96,8 @@ def app(
             **keys,
         }
         files.write(folder, text, secrets, made.pem)
-        return f"{made.html_url}/installations/new"
+        install_url = f"{made.html_url}/installations/new"
+        return install_url
 
     place = f"organizations/{wanted.owner}/settings" if organization else "settings"
     try:
@@ -100,9 +109,16 @@ def app(
         print(f"Open {page.url} in a browser on this machine and press the button.")
         print(f"From another machine, run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE")
         print("Waiting for GitHub to send the browser back ...", flush=True)
-        page.wait()
+        try:
+            page.wait()
+        except KeyboardInterrupt:
+            raise CliError(
+                "interrupted, and nothing was written: run the command again. If GitHub has already"
+                f" created the App, delete it first: {settings.github.git_base}{place}/apps",
+                _INTERRUPTED,
+            ) from None
     made, pem = settings_of((folder / files.CONFIGURATION).read_text(), ""), folder / files.KEY
-    _say(folder, *_label_once_installed(made, pem.read_text(), wanted.repository))
+    _say(folder, *_label_once_installed(made, pem.read_text(), wanted.repository, install_url))
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
@@ -169,15 +185,22 @@ def _make_label(github: GitHub, repository: str) -> list[str]:
     return []
 
 
-def _label_once_installed(settings: Settings, pem: str, repository: str) -> list[str]:
-    """Wait until the App is installed, then create the label. Returns what a person has to do."""
+def _label_once_installed(
+    settings: Settings, pem: str, repository: str, install_url: str
+) -> list[str]:
+    """Wait until the App is installed, then create the label. Returns what a person has to do.
+
+    `install_url` is the page at GitHub on which a person installs the App.
+    """
     credentials = Credentials(
         app_id=settings.github.app_id, private_key=pem, owners=settings.github.allowed_owners
     )
-    print(f"Waiting until the App is installed on {repository}; Ctrl-C skips this ...", flush=True)
     until = time.monotonic() + _INSTALL_SECONDS
-    with closing(GitHub(settings.github.api_url, credentials)) as github:
-        try:
+    try:
+        print(
+            f"Waiting until the App is installed on {repository}; Ctrl-C skips this ...", flush=True
+        )
+        with closing(GitHub(settings.github.api_url, credentials)) as github:
             while time.monotonic() < until:
                 try:
                     github.read.repository(repository)
@@ -185,10 +208,10 @@ def _label_once_installed(settings: Settings, pem: str, repository: str) -> list
                     time.sleep(_POLL_SECONDS)
                     continue
                 return _make_label(github, repository)
-        except (GitHubFailure, KeyboardInterrupt) as failure:
-            print(failure)
+    except (GitHubFailure, KeyboardInterrupt) as failure:
+        print(failure)
     return [
-        f"Install the App on {repository}; your browser shows the page.",
+        f"Install the App on {repository}: {install_url}",
         f"Create the label {NAME} in {repository}.",
     ]
 

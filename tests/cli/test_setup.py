@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
@@ -186,6 +187,44 @@ def test_an_app_of_another_owner_is_refused(browser: Browser, tmp_path: Path) ->
     assert "belongs to umbrella" in printed.text
     assert list(tmp_path.iterdir()) == []
     browser.installs(browser.presses())
+
+
+@pytest.mark.parametrize(
+    "created", [False, True], ids=["before the App", "before its installation"]
+)
+def test_an_interrupted_setup_says_what_is_left_to_do(
+    github: FaultyGitHub, tmp_path: Path, created: bool
+) -> None:
+    """Ctrl-C before the App's keys arrive leaves no file; after that it skips the wait."""
+    command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path)]
+    with subprocess.Popen(
+        [*command, "--api-url", f"{github.url}api/v3/", "--organization"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        found = re.search(r"http://127\.0\.0\.1:\d+/", next(lines))
+        assert found is not None
+        assert next(line for line in lines if line.startswith("Waiting for GitHub"))
+        browser = Browser(found[0])
+        with browser.http:
+            if created:
+                assert browser.http.get(browser.presses()).status_code == 302
+                assert next(line for line in lines if line.startswith("Waiting until the App"))
+        process.send_signal(signal.SIGINT)
+        output = "".join(lines)
+        code = process.wait(PATIENCE)
+    if created:
+        assert code == 0
+        page = f"{github.url}apps/mergewright-acme/installations/new"
+        assert f"1. Install the App on acme/widgets: {page}" in output
+    else:
+        assert code == 130
+        assert "interrupted, and nothing was written: run the command again." in output
+        assert f"{github.url}organizations/acme/settings/apps" in output
+    assert bool(list(tmp_path.iterdir())) == created
 
 
 @pytest.mark.parametrize("name", ["mergewright.toml", "mergewright.env", "github-app.pem"])
