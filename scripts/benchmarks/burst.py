@@ -30,7 +30,7 @@ from scripts.benchmarks.life import Life, bot_with_agents, until
 
 SESSIONS, ALONE = 300, 3
 BY_HAND = 5  #: A session by hand is played after each so many pull requests.
-WORK, WAITING, MEDIAN_SHARE = 10.0, 0.9, 0.75
+WORK, WAITING, MEDIAN_SHARE = 11.0, 0.9, 0.75
 #: In seconds. The one second that GitHub requires between writes would hide everything else.
 _WRITE_INTERVAL = 0.01
 _BY_HAND = """
