@@ -1,7 +1,7 @@
 """Runs one program in a terminal and records its exit: `python -I -S supervise.py DIR [PARENT]`.
 
-A separate program that uses the standard library alone. In DIR it reads `launch.json`
-(`runtimes.base.Launch`) and removes it, because its environment may hold secrets. It writes
+A separate program that uses the standard library alone. In DIR it reads `launch`, which
+`runtimes.supervised` writes, and removes it, because its environment may hold secrets. It writes
 `pid.json`: its own pid, start time and boot. When the program and all processes it left have ended,
 it writes `exit.json`: code, signal, at, `ordered_by` (the signal that ordered the end, or 0) and
 `memory_kills` (how many processes were killed at the limit of memory). On SIGTERM or SIGHUP this
@@ -10,17 +10,20 @@ without the file). It does the same when its parent process ends, if PARENT is t
 parent.
 """
 
-# Importing pathlib takes a third of the time that a start may take (measured).
-# ruff: noqa: PTH102, PTH105, PTH106, PTH108, PTH110, PTH123, PTH208
-import contextlib
+# Importing json, signal and contextlib would take a third of the time until a program starts, and
+# pathlib as well (measured).
+# ruff: noqa: PTH102, PTH105, PTH106, PTH108, PTH110, PTH123, PTH208, SIM105
+import _signal as signal  # type: ignore[import-not-found]
 import ctypes
-import json
+import marshal
 import os
 import resource
-import signal
 import sys
 import time
-from collections.abc import Callable
+
+TYPE_CHECKING = False  # Importing it takes 3 ms (measured).
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: The environment variable with the run's folder, by which the processes of a run are found after
 #: its supervisor was killed.
@@ -56,9 +59,12 @@ def main(folder: str, parent: int = 0) -> int:
         if os.getppid() != parent:
             return 125
     try:
-        launch = json.loads(_read(f"{folder}/launch.json"))
-        _write(folder, "pid.json", identity(os.getpid()) or {}, once=True)
-        os.unlink(f"{folder}/launch.json")
+        with open(f"{folder}/launch", "rb") as file:
+            launch = marshal.load(file)  # noqa: S302 - the bot wrote it.
+        me, start, boot = (identity(os.getpid()) or {}).values()
+        own = f'{{"pid": {me}, "start": {start}, "boot": "{boot}"}}'
+        _write(folder, "pid.json", own, once=True)
+        os.unlink(f"{folder}/launch")
     except OSError as error:
         _say(f"cannot start a run from {folder}: {error}")
         return 125
@@ -71,7 +77,7 @@ def main(folder: str, parent: int = 0) -> int:
             _join(group, limits)
         if launch["contained"]:
             _prepare_sandbox(report)
-            _open(launch["opens"], launch["contents"])
+            _open(launch["opens"])
             _listen(folder, launch["listens"])
 
     program = _spawn(launch["argv"], launch["cwd"], launch["env"], prepare)
@@ -89,13 +95,17 @@ def main(folder: str, parent: int = 0) -> int:
     memory_kills = 0
     for group in launch["groups"]:
         memory_kills += _memory_kills(group)
-        with contextlib.suppress(OSError):  # The runtime removes those that are left.
+        try:
             os.rmdir(group)
+        except OSError:
+            pass  # The runtime removes those that are left.
     killed = -code if code < 0 else None
+    import json  # Only here and below, because it takes long.
+
     end = {"code": None if killed else code, "signal": killed, "at": at, "ordered_by": ordered_by}
     end["memory_kills"] = memory_kills
     try:
-        _write(folder, "exit.json", end)
+        _write(folder, "exit.json", json.dumps(end))
     except OSError as error:
         _say(f"cannot write {folder}/exit.json: {error}")
     return 128 + killed if killed else code
@@ -122,7 +132,7 @@ def stat(pid: int | str) -> list[str] | None:
     return text[text.rindex(")") + 2 :].split()  # The name before it may hold spaces and ")".
 
 
-def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: Callable[[], None]) -> int:
+def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: "Callable[[], None]") -> int:
     """Start the program as the terminal's foreground group; return its pid.
 
     `prepare` is called in its process, which exits with 127 if the program cannot run.
@@ -160,15 +170,16 @@ def _prepare_sandbox(report: int) -> None:
     os.dup2(report, REPORT)
 
 
-def _open(paths: dict[str, str], contents: dict[str, str]) -> None:
-    """Open files, and files in memory with these contents (hexadecimal), at these descriptors."""
-    for number, path in paths.items():
-        _move(os.open(path, os.O_RDONLY), int(number))
-    for number, content in contents.items():
-        file = os.memfd_create("content")
-        os.write(file, bytes.fromhex(content))
-        os.lseek(file, 0, os.SEEK_SET)
-        _move(file, int(number))
+def _open(files: dict[int, str | bytes]) -> None:
+    """Open files by their paths, and files in memory with a content, at these descriptors."""
+    for number, given in files.items():
+        if isinstance(given, str):
+            file = os.open(given, os.O_RDONLY)
+        else:
+            file = os.memfd_create("content")
+            os.write(file, given)
+            os.lseek(file, 0, os.SEEK_SET)
+        _move(file, number)
 
 
 def _move(descriptor: int, number: int) -> None:
@@ -177,18 +188,18 @@ def _move(descriptor: int, number: int) -> None:
     os.close(descriptor)  # So the next one gets no number that is still to be given.
 
 
-def _listen(folder: str, names: dict[str, str]) -> None:
+def _listen(folder: str, names: dict[int, str]) -> None:
     """Make sockets in the run's folder, and have the program inherit them."""
     if not names:
         return
-    import socket  # Takes a tenth of the time that a start may take.
+    import _socket
 
     os.chdir(folder)  # The path of a socket is limited to 107 bytes: unix(7).
     for number, name in names.items():
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(name)
-            listener.listen()
-            os.dup2(listener.fileno(), int(number))
+        listener = _socket.socket(_socket.AF_UNIX)
+        listener.bind(name)
+        listener.listen()
+        _move(listener.detach(), number)
 
 
 def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
@@ -198,8 +209,10 @@ def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
     50 us, but 5 to 17 ms by `cgroup.procs` (measured): there, the kernel must first keep all other
     processes from starting threads.
     """
-    with contextlib.suppress(FileExistsError):
+    try:
         os.mkdir(group)
+    except FileExistsError:
+        pass
     try:
         members = "tasks" if os.path.exists(f"{group}/tasks") else "cgroup.procs"
         for name, value in (*limits.items(), (members, "0")):
@@ -214,9 +227,11 @@ def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
 def _memory_kills(group: str) -> int:
     """Return how many processes of a control group its memory limit killed; 0 if unknown."""
     for name in ("memory.events", "memory.oom_control"):  # Of versions 2 and 1.
-        with contextlib.suppress(OSError):
+        try:
             fields = dict(line.split() for line in _read(f"{group}/{name}").splitlines())
-            return int(fields.get("oom_kill", 0))
+        except OSError:
+            continue
+        return int(fields.get("oom_kill", 0))
     return 0
 
 
@@ -225,6 +240,8 @@ def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
 
     `code` and `at` are those of the sandbox. They are returned if it ended before its program.
     """
+    import json
+
     try:
         report = json.loads(os.read(reports, 200))
         return os.waitstatus_to_exitcode(int(report["status"])), min(at, float(report["at"]))
@@ -239,7 +256,7 @@ def _wait_for(program: int, ended: dict[int, int]) -> int:
     If both happen at once, the signal counts: a program whose terminal closes may exit first.
     """
     while program not in ended:
-        number = signal.sigwaitinfo(_WAITED).si_signo
+        number: int = signal.sigwaitinfo(_WAITED).si_signo
         _reap(ended)
         if number != signal.SIGCHLD:
             return number
@@ -287,8 +304,10 @@ def descendants(parent: int) -> list[int]:
 
 
 def _kill(pid: int, number: int) -> None:
-    with contextlib.suppress(OSError):  # It ended, or runs as another user now.
+    try:
         os.kill(pid, number)
+    except OSError:
+        pass  # It ended, or runs as another user now.
 
 
 def _grace(folder: str) -> float:
@@ -303,13 +322,13 @@ def _read(path: str) -> str:
         return file.read()
 
 
-def _write(folder: str, name: str, value: object, once: bool = False) -> None:
+def _write(folder: str, name: str, text: str, once: bool = False) -> None:
     """Write a file atomically and durably; with `once`, raise `FileExistsError` if it exists."""
     new = f"{folder}/{name}.{os.getpid()}"
     with open(
         new, "w", encoding="utf-8", opener=lambda path, how: os.open(path, how, 0o600)
     ) as out:
-        out.write(json.dumps(value))
+        out.write(text)
         out.flush()
         os.fsync(out.fileno())
     if once:
@@ -323,8 +342,10 @@ def _write(folder: str, name: str, value: object, once: bool = False) -> None:
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # The terminal may be closed.
+    try:
         os.write(2, f"mergewright: {text}\n".encode(errors="replace"))
+    except OSError:
+        pass  # The terminal may be closed.
 
 
 def _prctl(option: int, value: int) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import marshal
 import os
 import select
 import signal
@@ -17,7 +18,7 @@ from lifecycle.model.facts import Exit
 from lifecycle.model.text import settled
 from lifecycle.model.times import from_seconds
 from runtimes.base import Launch, RuntimeFailure
-from runtimes.files import is_about_file, open_regular, write_private
+from runtimes.files import is_about_file, open_regular, replacing, write_private
 from runtimes.supervise import MARK, identity, stat
 
 _T = TypeVar("_T")
@@ -64,23 +65,23 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def prepare(launch: Launch, env: dict[str, str]) -> None:
-    """Write `launch.json` into the run's folder, with the program's environment `env`.
+    """Write `launch` into the run's folder, with the program's environment `env`.
 
     The added variable `MARK` serves to find processes that outlive the program.
     """
     env = {**env, MARK: str(launch.dir.resolve())}
-    files = [(str(number), file) for number, file in launch.opens.items()]
+    files = launch.opens.items()
     value = {
-        "argv": launch.argv,
+        "argv": list(launch.argv),
         "cwd": str(launch.cwd),
         "env": env,
         "contained": launch.contained,
-        "opens": {number: str(file) for number, file in files if isinstance(file, Path)},
-        "contents": {number: file.hex() for number, file in files if isinstance(file, bytes)},
-        "listens": {str(number): name for number, name in launch.listens.items()},
-        "groups": launch.groups,
+        "opens": {number: file if isinstance(file, bytes) else str(file) for number, file in files},
+        "listens": dict(launch.listens),
+        "groups": {group: dict(limits) for group, limits in launch.groups.items()},
     }
-    write_private(launch.dir / "launch.json", json.dumps(value))
+    with replacing(launch.dir / "launch") as file:
+        file.write(marshal.dumps(value))
     if launch.contained:
         write_private(launch.dir / _CONTAINED, "")
     if launch.groups:

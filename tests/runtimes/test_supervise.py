@@ -52,6 +52,12 @@ def test_the_exit_is_recorded_and_the_launch_file_removed(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exit.json", "pid.json"]
 
 
+def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+    code, printed = run(tmp_path, "no-such-program")
+    assert code == 127
+    assert "cannot run ['no-such-program']" in printed
+
+
 def test_a_program_reads_files_and_contents_at_its_descriptors(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file, ")
     files = {number: tmp_path / "file" if number % 2 else b"a content, " for number in range(8, 12)}
@@ -153,7 +159,7 @@ def test_files_with_an_environment_are_private(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     supervised.prepare(launch(folder, "true"), {"KEY": "secret"})
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert stat.S_IMODE((folder / "launch.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "launch").stat().st_mode) == 0o600
 
 
 def test_a_program_that_outlasts_the_grace_period_is_killed(tmp_path: Path) -> None:
