@@ -1,7 +1,7 @@
 """Runs a program in a container, at this terminal: `python -E -s -S client.py FOLDER ARGV...`.
 
 A separate program, between a run's supervisor and the container, that uses only the standard
-library and `engine.py` beside it. It makes the container that FOLDER/container.json describes
+library and `engine.py` beside it. It makes the container that FOLDER/container describes
 (`runtimes.isolation.containers`) and starts it. The container's first process (`first.py`) connects
 to the socket in FOLDER/link, twice:
 
@@ -16,7 +16,7 @@ SIGTERM is passed on to all processes in the container. This program removes the
 end; if the engine does not answer, `Containers.remove_orphans` does it later.
 
 If the engine is restarted while it makes the container, this program waits for it, for as many
-seconds as container.json allows, and may make another container, because the agent's program has
+seconds as that file allows, and may make another container, because the agent's program has
 not begun.
 
 A short command (`Isolation.command`) has no terminal: the program gets the descriptors 0 to 2 of
@@ -25,30 +25,35 @@ this process, which ends with its parent and has the program's exit code.
 
 # As in `supervise.py`, the time of a start counts.
 # ruff: noqa: PTH108, PTH123, SIM105
-import json
+import _signal as signal  # type: ignore[import-not-found]
+import _socket
+import _thread
+import marshal
 import os
-import signal
-import socket
 import sys
 import termios
-import threading
 import time
 import tty
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from runtimes.containers.engine import Engine
 
 _REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
 _PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
 _START_SECONDS = 60.0
-_CLIENT = "mergewright.client"  #: The label with a random text that identifies its client.
+#: The label that identifies a container's client, by a random text of the client. The description
+#: has `UNMARKED` in its place.
+CLIENT, UNMARKED = "mergewright.client", "unmarked"
 _AGAIN_SECONDS = 0.5  #: The pause before an engine that does not answer is asked again.
 #: Temporary errors of an engine: it does not answer, still removes a container of this name, or has
 #: lost its containerd (Docker 20.10 then answers with status 500).
 _NO_ANSWER, _CONFLICT, _INTERNAL = 0, 409, 500
 _REMOVAL_SECONDS = 60.0
 _CHUNK = 65536
+_MARSHAL = 2  #: The version of this format that Python 3 of any image reads.
 _PR_SET_PDEATHSIG = 1
 
 
@@ -65,8 +70,8 @@ def main(folder: str, argv: list[str]) -> int:
     """
     from engine import Engine, EngineError  # type: ignore[import-not-found]  # Beside this.
 
-    with open(f"{folder}/container.json", encoding="utf-8") as file:
-        spec = json.load(file)
+    with open(f"{folder}/container", "rb") as file:
+        spec = marshal.load(file)  # noqa: S302 - the bot wrote it.
     engine, name = Engine(spec["engine"]), spec["name"]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if not spec["terminal"]:
@@ -84,13 +89,15 @@ def main(folder: str, argv: list[str]) -> int:
         os.write(_REPORT, reported)
         return 0
     if reported:
+        import json  # Only here, because it takes long.
+
         code = os.waitstatus_to_exitcode(json.loads(reported)["status"])
         return code if code >= 0 else 128 - code
     _say("the container was killed: by its engine, for lack of memory, or by hand")
-    return 128 + signal.SIGKILL
+    return 128 + int(signal.SIGKILL)
 
 
-def _started(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.socket]:
+def _started(engine: "Engine", spec: "dict[str, Any]", link: str) -> list[_socket.socket]:
     """Make and start the container; return both connections to its first process.
 
     While the engine does not answer, tries again for `spec["patience"]` seconds. A container made
@@ -98,11 +105,12 @@ def _started(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.s
     """
     from engine import EngineError
 
-    mark = spec["container"]["Labels"][_CLIENT] = os.urandom(8).hex()
+    mark = os.urandom(8).hex()
+    body = spec["container"].replace(f'"{UNMARKED}"'.encode(), f'"{mark}"'.encode())
     deadline = time.monotonic() + spec["patience"]
     while True:
         try:
-            return _start(engine, spec, link)
+            return _start(engine, spec["name"], body, link)
         except BaseException as error:  # SIGTERM raises `SystemExit`.
             is_own = _remove_own(engine, spec["name"], mark)
             if not isinstance(error, EngineError) or time.monotonic() > deadline:
@@ -113,12 +121,14 @@ def _started(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.s
         time.sleep(_AGAIN_SECONDS)
 
 
-def _start(engine: "Engine", spec: dict[str, Any], link: str) -> list[socket.socket]:
-    name = spec["name"]
-    with _listening(link) as listener:
-        engine.call("POST", "/containers/create", spec["container"], name=name)
-        engine.call("POST", f"/containers/{name}/start")
+def _start(engine: "Engine", name: str, body: bytes, link: str) -> list[_socket.socket]:
+    listener = _listening(link)
+    try:
+        engine.send("POST", f"/containers/create?name={name}", body)
+        engine.send("POST", f"/containers/{name}/start")
         return [_accept(listener, engine, name) for _ in range(2)]
+    finally:
+        listener.close()
 
 
 def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
@@ -127,7 +137,7 @@ def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
 
     try:
         found: Any = engine.call("GET", f"/containers/{name}/json")
-        if found["Config"]["Labels"].get(_CLIENT) != mark:
+        if found["Config"]["Labels"].get(CLIENT) != mark:
             return False
         engine.call("DELETE", f"/containers/{name}", force="1", v="1")
     except EngineError as error:
@@ -137,7 +147,7 @@ def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
     return True
 
 
-def _listening(folder: str) -> socket.socket:
+def _listening(folder: str) -> _socket.socket:
     """Make the socket to which the container's first process connects, twice.
 
     Each container gets a new socket, so that no connection from an earlier container is accepted.
@@ -147,7 +157,7 @@ def _listening(folder: str) -> socket.socket:
         os.unlink("first.sock")
     except FileNotFoundError:
         pass
-    listener = socket.socket(socket.AF_UNIX)
+    listener = _socket.socket(_socket.AF_UNIX)
     listener.bind("first.sock")
     os.chdir("/")
     listener.listen(2)
@@ -155,7 +165,7 @@ def _listening(folder: str) -> socket.socket:
     return listener
 
 
-def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.socket:
+def _accept(listener: _socket.socket, engine: "Engine", name: str) -> _socket.socket:
     """Wait for the container's first process to connect.
 
     Raises `EngineError` if the container has ended, and `_Failed` after 60 seconds. The container
@@ -165,7 +175,7 @@ def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.sock
 
     for _ in range(int(_START_SECONDS * 4)):
         try:
-            connection = listener.accept()[0]
+            connection = _socket.socket(fileno=listener._accept()[0])  # type: ignore[attr-defined]
         except TimeoutError:
             try:
                 engine.call("GET", f"/containers/{name}/json")  # Fails if it has ended.
@@ -178,32 +188,33 @@ def _accept(listener: socket.socket, engine: "Engine", name: str) -> socket.sock
     raise _Failed(f"nothing in it answered within {_START_SECONDS:.0f} seconds")
 
 
-def _attend(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
+def _attend(control: _socket.socket, terminal: _socket.socket, program: dict[str, object]) -> bytes:
     """Have the program run at this terminal; return the report of its end, which may be empty."""
     at_terminal = os.isatty(0)
     saved = termios.tcgetattr(0) if at_terminal else []
     _begin(control, {**program, "size": _size()}, [_PORT] if program["port"] else [])
     changes = {signal.SIGTERM, signal.SIGWINCH}
     signal.pthread_sigmask(signal.SIG_BLOCK, changes)  # The threads leave them to this one.
-    shown = threading.Thread(target=_show, args=(terminal,), daemon=True)
+    shown = _thread.allocate_lock()
+    shown.acquire()
     try:
         if at_terminal:
             tty.setraw(0, termios.TCSADRAIN)
-        shown.start()
-        threading.Thread(target=_type, args=(terminal,), daemon=True).start()
+        _thread.start_new_thread(_show, (terminal, shown))
+        _thread.start_new_thread(_type, (terminal,))
         signal.signal(signal.SIGTERM, lambda *_: _tell(control, {"signal": signal.SIGTERM}))
         signal.signal(signal.SIGWINCH, lambda *_: _tell(control, {"size": _size()}))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, changes)
         _tell(control, {"size": _size()})  # It may have changed meanwhile.
         reported = _reported(control)
-        shown.join(2)
+        shown.acquire(timeout=2)
         return reported
     finally:
         if at_terminal:
             termios.tcsetattr(0, termios.TCSADRAIN, saved)
 
 
-def _run(control: socket.socket, terminal: socket.socket, program: dict[str, object]) -> bytes:
+def _run(control: _socket.socket, terminal: _socket.socket, program: dict[str, object]) -> bytes:
     """Have the program run with this process's descriptors; return the report of its end."""
     _begin(control, {**program, "size": None}, [0, 1, 2])
     reported = _reported(control)
@@ -212,13 +223,21 @@ def _run(control: socket.socket, terminal: socket.socket, program: dict[str, obj
     return reported
 
 
-def _begin(control: socket.socket, message: dict[str, object], descriptors: list[int]) -> None:
+def _begin(control: _socket.socket, message: dict[str, object], descriptors: list[int]) -> None:
     """Send the message that starts the program, with these descriptors."""
-    message["descriptors"] = descriptors
-    socket.send_fds(control, [json.dumps(message).encode() + b"\n"], descriptors)
+    data = _packed({**message, "descriptors": descriptors})
+    numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
+    with_it = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)] if descriptors else []
+    control.sendall(data[control.sendmsg([data], with_it) :])
 
 
-def _reported(control: socket.socket) -> bytes:
+def _packed(message: dict[str, object]) -> bytes:
+    """Return a message as `first.py` reads it."""
+    data = marshal.dumps(message, _MARSHAL)
+    return len(data).to_bytes(4, "big") + data
+
+
+def _reported(control: _socket.socket) -> bytes:
     """Wait for the program's end; return its report, which is empty if none arrives."""
     reported = b""
     while said := _receive(control):
@@ -232,16 +251,17 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _show(terminal: socket.socket) -> None:
-    while data := _receive(terminal):
-        try:
+def _show(terminal: _socket.socket, done: "_thread.LockType") -> None:
+    try:
+        while data := _receive(terminal):
             while data:
                 data = data[os.write(1, data) :]
-        except OSError:
-            return  # This terminal is closed; its supervisor ends the program.
+    except OSError:
+        pass  # This terminal is closed; its supervisor ends the program.
+    done.release()
 
 
-def _type(terminal: socket.socket) -> None:
+def _type(terminal: _socket.socket) -> None:
     try:
         while data := os.read(0, _CHUNK):
             terminal.sendall(data)
@@ -249,26 +269,26 @@ def _type(terminal: socket.socket) -> None:
         pass  # As above, or the program has ended.
 
 
-def _receive(connection: socket.socket) -> bytes:
+def _receive(connection: _socket.socket) -> bytes:
     try:
         return connection.recv(_CHUNK)
     except OSError:
         return b""
 
 
-def _tell(control: socket.socket, message: dict[str, object]) -> None:
+def _tell(control: _socket.socket, message: dict[str, object]) -> None:
     try:
-        control.sendall(json.dumps(message).encode() + b"\n")
+        control.sendall(_packed(message))
     except OSError:
         pass  # It has ended.
 
 
-def _size() -> list[int]:
+def _size() -> tuple[int, int]:
     """Return the terminal's rows and columns, or 24 and 80 without a terminal."""
     try:
-        return list(termios.tcgetwinsize(0))
+        return termios.tcgetwinsize(0)
     except termios.error:
-        return [24, 80]
+        return 24, 80
 
 
 def _remove_ended(engine: "Engine", name: str) -> None:

@@ -6,10 +6,12 @@ client uses few requests of a versioned API, so it works with old and new engine
 https://docs.docker.com/reference/api/engine/
 """
 
-import json
-import socket
-from collections.abc import Mapping
-from urllib.parse import urlencode
+# Importing socket, json and urllib delays the start of a container (measured).
+import _socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: The newest version of the API that this client uses. For an older engine it uses that engine's
 #: version.
@@ -17,6 +19,7 @@ _VERSION = (1, 44)
 _VERSION_IN = "api-version:"
 _REFUSED = 400  #: Status codes from here on.
 _CHUNK = 65536
+_JSON = "application/json"
 
 
 class EngineError(Exception):
@@ -43,7 +46,7 @@ class Engine:
     def answers(self) -> bool:
         """Whether the engine answers, even if it refuses the request."""
         try:
-            self._request("GET", "/_ping", None)
+            self._request("GET", "/_ping", b"", _JSON)
         except EngineError as error:
             return error.status != 0
         return True
@@ -52,41 +55,56 @@ class Engine:
         self,
         method: str,
         path: str,
-        body: Mapping[str, object] | bytes | None = None,
-        **query: str | Mapping[str, object],
+        body: "Mapping[str, object] | bytes | None" = None,
+        **query: "str | Mapping[str, object]",
     ) -> object:
         """Make a request; return the response as decoded JSON or as text. Raises `EngineError`.
 
         Bytes in `body` are sent as a tar archive, anything else as JSON. `query` becomes the query
         string; values that are mappings are sent as JSON.
         """
-        if not self._version:
-            found = self._request("GET", "/_ping", None)[1]
-            offered = tuple(int(part) for part in (found or "1.40").split("."))
-            self._version = ".".join(map(str, min(offered, _VERSION)))
+        import json  # Here, as `send` does not need it.
+        from urllib.parse import urlencode
+
         words = {
             name: value if isinstance(value, str) else json.dumps(value)
             for name, value in query.items()
         }
         question = f"?{urlencode(words)}" if words else ""
-        return self._request(method, f"/v{self._version}{path}{question}", body)[0]
-
-    def _request(
-        self, method: str, path: str, body: Mapping[str, object] | bytes | None
-    ) -> tuple[object, str]:
-        """Return the response, and the API version that the engine offers; empty if unknown."""
-        kind = "application/x-tar" if isinstance(body, bytes) else "application/json"
+        kind = "application/x-tar" if isinstance(body, bytes) else _JSON
         sent = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
+        answer = self.send(method, f"{path}{question}", sent, kind)
+        try:
+            return json.loads(answer)
+        except ValueError:
+            return answer.decode(errors="replace").strip()
+
+    def send(self, method: str, path: str, body: bytes = b"", kind: str = _JSON) -> bytes:
+        """Make a request with a body of a content type; return the response's body.
+
+        `path` may contain a query string. Raises `EngineError`.
+        """
+        if not self._version:
+            found = self._request("GET", "/_ping", b"", _JSON)[1]
+            offered = tuple(int(part) for part in (found or "1.40").split("."))
+            self._version = ".".join(map(str, min(offered, _VERSION)))
+        return self._request(method, f"/v{self._version}{path}", body, kind)[0]
+
+    def _request(self, method: str, path: str, body: bytes, kind: str) -> tuple[bytes, str]:
+        """Return the response, and the API version that the engine offers; empty if unknown."""
         # With HTTP/1.0 the answer ends with the connection, so there is nothing else to parse.
         head = f"{method} {path} HTTP/1.0\r\nHost: engine\r\nContent-Type: {kind}\r\n"
         answer = b""
         try:
-            with socket.socket(socket.AF_UNIX) as connection:
+            connection = _socket.socket(_socket.AF_UNIX)
+            try:
                 connection.settimeout(self._seconds)
                 connection.connect(self.path)
-                connection.sendall(f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent)
+                connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 while data := connection.recv(_CHUNK):
                     answer += data
+            finally:
+                connection.close()
             top, _, said = answer.partition(b"\r\n\r\n")
             first, *headers = top.decode("latin-1").split("\r\n")
             status = int(first.split()[1])
@@ -94,18 +112,18 @@ class Engine:
             raise EngineTimeout(f"no answer at {self.path}: {error}") from None
         except (OSError, ValueError, IndexError) as error:
             raise EngineError(f"no answer at {self.path}: {error}") from None
-        value = _value(said)
         if status >= _REFUSED:
-            message = value.get("message") if isinstance(value, dict) else value
-            raise EngineError(str(message), status)
+            raise EngineError(_refusal(said), status)
         offers = (
             line.partition(":")[2] for line in headers if line.lower().startswith(_VERSION_IN)
         )
-        return value, next(offers, "").strip()
+        return said, next(offers, "").strip()
 
 
-def _value(said: bytes) -> object:
+def _refusal(said: bytes) -> str:
+    import json
+
     try:
-        return json.loads(said)
-    except ValueError:
+        return str(json.loads(said)["message"])
+    except (ValueError, LookupError, TypeError):
         return said.decode(errors="replace").strip()

@@ -10,17 +10,21 @@ If the bot is root, its files are root's, so the container has user 0. The progr
 1000 in a user namespace of its own, in which root's files belong to user 1000: user_namespaces(7).
 """
 
+# Importing socket, signal, threading, json and typing takes half of the time of a start (measured).
 # ruff: noqa: PTH120, PTH123, SIM105
+import _signal as signal  # type: ignore[import-not-found]
+import _socket
+import _thread
 import ctypes
 import fcntl
-import json
+import marshal
 import os
-import signal
-import socket
 import sys
 import termios
-import threading
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _HERE = os.path.dirname(__file__)
 _REPORT = 3  # `supervise.REPORT`, at which `inner.py` reports; here it leads to the client.
@@ -28,6 +32,7 @@ _PORT = 8
 _FREE = 20  #: Descriptors from here on are this program's.
 _USER = 1000
 _CHUNK = 65536
+_LENGTH_BYTES, _DESCRIPTOR_BYTES = 4, 4
 _PR_SET_DUMPABLE = 4
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CLONE_NEWUSER = 0x10000000
@@ -66,11 +71,12 @@ def main() -> int:
     for number, descriptor in zip(program["descriptors"], received, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    shown = threading.Thread(target=_show, args=(master, terminal), daemon=True)
+    shown = _thread.allocate_lock()
     if program["size"]:
-        shown.start()
-        threading.Thread(target=_type, args=(terminal, master), daemon=True).start()
-    threading.Thread(target=_obey, args=(control, rest, master), daemon=True).start()
+        shown.acquire()
+        _thread.start_new_thread(_show, (master, terminal, shown))
+        _thread.start_new_thread(_type, (terminal, master))
+    _thread.start_new_thread(_obey, (control, rest, master))
     os.environ.clear()
     os.environ.update(program["env"])
     from inner import main as run  # type: ignore[import-not-found]  # Where this runs.
@@ -83,16 +89,16 @@ def main() -> int:
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):  # Once nobody has the terminal open, it ends after what it holds.
         os.dup2(nothing, standard)
-    if program["size"]:
-        shown.join(2)
+    shown.acquire(timeout=2)
     return 0
 
 
-def _connected() -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX)
+def _connected() -> _socket.socket:
+    connection = _socket.socket(_socket.AF_UNIX)
     connection.connect(f"{_HERE}/link/first.sock")
-    with connection:
-        return socket.socket(fileno=_moved(connection.fileno()))
+    copy = _moved(connection.fileno())
+    connection.close()
+    return _socket.socket(fileno=copy)
 
 
 def _moved(number: int) -> int:
@@ -101,18 +107,41 @@ def _moved(number: int) -> int:
     return copy
 
 
-def _received(control: socket.socket) -> tuple[dict[str, Any], bytes, list[int]]:
+def _received(control: _socket.socket) -> "tuple[Any, bytes, list[int]]":
     """Return the client's first message, the bytes after it, and the descriptors sent with it."""
-    data, received, _, _ = socket.recv_fds(control, _CHUNK, 3)
-    moved = [_moved(number) for number in received]
-    for number in received:
-        os.close(number)
-    while b"\n" not in data:
-        if not (more := control.recv(_CHUNK)):
-            sys.exit(1)  # The client was ended.
+    size = _socket.CMSG_SPACE(3 * _DESCRIPTOR_BYTES)
+    data, extra, _, _ = control.recvmsg(_CHUNK, size)
+    received = []
+    for _, _, sent in extra:
+        for at in range(0, len(sent), _DESCRIPTOR_BYTES):
+            number = int.from_bytes(sent[at : at + _DESCRIPTOR_BYTES], sys.byteorder)
+            received.append(_moved(number))
+            os.close(number)
+    program, rest = _message(control, data)
+    if program is None:
+        sys.exit(1)  # The client was ended.
+    return program, rest, received
+
+
+def _message(control: _socket.socket, data: bytes) -> "tuple[Any, bytes]":
+    """Return the client's next message, of which `data` is the beginning, and the bytes after it.
+
+    A message is in the format of `marshal`, after its length in four bytes. Returns None if the
+    client ends.
+    """
+    while len(data) < _LENGTH_BYTES or len(data) < _end(data):
+        try:
+            more = control.recv(_CHUNK)
+        except OSError:
+            more = b""
+        if not more:
+            return None, b""
         data += more
-    message, rest = data.split(b"\n", 1)
-    return json.loads(message), rest, moved
+    return marshal.loads(data[_LENGTH_BYTES : _end(data)]), data[_end(data) :]  # noqa: S302
+
+
+def _end(data: bytes) -> int:
+    return _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
 
 
 def _become_user() -> None:
@@ -154,15 +183,16 @@ def _make_terminal(rows: int, columns: int) -> int:
     return moved
 
 
-def _show(master: int, terminal: socket.socket) -> None:
+def _show(master: int, terminal: _socket.socket, done: "_thread.LockType") -> None:
     try:
         while data := os.read(master, _CHUNK):
             terminal.sendall(data)
     except OSError:
         pass  # Nobody has it open any more.
+    done.release()
 
 
-def _type(terminal: socket.socket, master: int) -> None:
+def _type(terminal: _socket.socket, master: int) -> None:
     try:
         while data := terminal.recv(_CHUNK):
             while data:
@@ -171,24 +201,17 @@ def _type(terminal: socket.socket, master: int) -> None:
         pass  # As above.
 
 
-def _obey(control: socket.socket, data: bytes, master: int) -> None:
+def _obey(control: _socket.socket, data: bytes, master: int) -> None:
     """Follow the client's messages; end the container when the client ends."""
     while True:
-        *lines, data = data.split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            if "size" in message:
-                termios.tcsetwinsize(master, tuple(message["size"]))
-            else:
-                _kill(message["signal"])
-                _kill(signal.SIGCONT)  # A stopped process does not handle SIGTERM.
-        try:
-            more = control.recv(_CHUNK)
-        except OSError:
-            more = b""
-        if not more:
+        message, data = _message(control, data)
+        if message is None:
             os._exit(1)
-        data += more
+        if "size" in message:
+            termios.tcsetwinsize(master, message["size"])
+        else:
+            _kill(message["signal"])
+            _kill(signal.SIGCONT)  # A stopped process does not handle SIGTERM.
 
 
 def _kill(number: int) -> None:

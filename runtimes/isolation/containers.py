@@ -10,6 +10,7 @@ is root, see `runtimes.containers.first`.
 
 import hashlib
 import logging
+import marshal
 import os
 import subprocess
 import tempfile
@@ -24,8 +25,9 @@ from msgspec.structs import replace
 
 from runtimes import containers, supervised
 from runtimes.base import PORT_SOCKET, Launch, RuntimeFailure
+from runtimes.containers.client import CLIENT, UNMARKED
 from runtimes.containers.engine import Engine, EngineError
-from runtimes.files import write_private
+from runtimes.files import replacing, write_private
 from runtimes.isolation import machine_image, seccomp
 from runtimes.isolation.base import OF_THIS_MACHINE, PROXY_PORT, Container, Limits, Sandbox
 from runtimes.isolation.bubblewrap import Bubblewrap
@@ -153,15 +155,17 @@ class Containers:
         rootless = self._is_rootless(engine)
         proxy = PROXY_PORT if sandbox.proxy else 0
         is_run = has_terminal and patience > 0
+        described = self._container(launch, sandbox, own, rootless=rootless, is_run=is_run)
         spec = {
             "engine": engine.path,
             "name": f"mergewright-{_id(launch.dir.parent)}-{launch.name}",
-            "container": self._container(launch, sandbox, own, rootless=rootless, is_run=is_run),
+            "container": msgspec.json.encode(described),
             "program": {"cwd": str(launch.cwd), "proxy": proxy, "port": sandbox.port},
             "terminal": has_terminal,
             "patience": patience,
         }
-        write_private(own / "container.json", msgspec.json.encode(spec).decode())
+        with replacing(own / "container") as file:
+            file.write(marshal.dumps(spec))
         return (python(), "-E", "-s", "-S", str(_CLIENT), str(own), *launch.argv)
 
     @contextmanager
@@ -352,6 +356,7 @@ class Containers:
                 _SESSIONS: str(launch.dir.parent),
                 _SESSION: launch.name.rpartition("_")[0],
                 _RUN: launch.name,
+                CLIENT: UNMARKED,
             },
             **({"Healthcheck": {"Test": ["NONE"]}} if container.image else {}),
             "HostConfig": host,

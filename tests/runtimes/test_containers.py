@@ -1,6 +1,7 @@
 """Tests of containers, beyond the contract of every isolation."""
 
 import json
+import marshal
 import shutil
 import socket
 import socketserver
@@ -45,7 +46,8 @@ def contained(request: pytest.FixtureRequest) -> Iterator[IsolatedStage]:
 
 def spec_of(stage: IsolatedStage) -> Any:
     """What the client of a run makes its container from."""
-    return json.loads((stage.dir(NAME) / "sandbox" / "container.json").read_bytes())
+    spec = marshal.loads((stage.dir(NAME) / "sandbox" / "container").read_bytes())
+    return {**spec, "container": json.loads(spec["container"])}
 
 
 def engine_of(stage: IsolatedStage) -> Engine:
@@ -110,7 +112,7 @@ def test_the_engine_keeps_no_command_and_no_environment(contained: IsolatedStage
     assert "open-sesame" not in kept
     assert ": argument" not in kept
     assert '"mergewright.session": "app-1"' in kept
-    assert "open-sesame" not in (contained.dir(NAME) / "sandbox" / "container.json").read_text()
+    assert b"open-sesame" not in (contained.dir(NAME) / "sandbox" / "container").read_bytes()
 
 
 def test_nothing_of_a_container_is_left_after_a_stop(contained: IsolatedStage) -> None:
