@@ -84,7 +84,7 @@ def test_memory_and_processor_time_are_measured_while_it_runs(isolated: Isolated
     works = """
 import time
 kept = b"x" * (100 << 20)
-while time.process_time() < 0.5: pass
+while time.process_time() < 0.6: pass
 print("ready", flush=True)
 input()
 """
@@ -93,7 +93,7 @@ input()
     used = resources_of(run)
     assert used is not None
     assert 100 <= used.memory_mb < 200
-    assert 0.5 <= used.cpu_seconds < 30
+    assert 0.5 <= used.cpu_seconds < 30  # The kernel rounds each process down to 10 ms.
     isolated.runtime.stop(NAME)
     assert resources_of(run) is None
 
