@@ -104,14 +104,17 @@ def app(
         page = SetupPage(port, f"{settings.github.git_base}{place}/apps/new", take)
     except OSError as error:
         raise CliError(f"cannot listen on port {port}: {error.strerror}", PROBLEM) from None
-    with page:
-        page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
-        print(f"Open {page.url} in a browser on this machine and press the button.")
-        print(f"From another machine, run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE")
-        print("Waiting for GitHub to send the browser back ...", flush=True)
-        try:
+    try:
+        with page:
+            page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
+            print(f"Open {page.url} in a browser on this machine and press the button.")
+            print(
+                f"From another machine, run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE"
+            )
+            print("Waiting for GitHub to send the browser back ...", flush=True)
             page.wait()
-        except KeyboardInterrupt:
+    except KeyboardInterrupt:
+        if not install_url:
             raise CliError(
                 "interrupted, and nothing was written: run the command again. If GitHub has already"
                 f" created the App, delete it first: {settings.github.git_base}{place}/apps",
