@@ -78,12 +78,17 @@ def _by_hand(work: Path) -> float:
     """Return the seconds that `docker run` takes until a program has made a file."""
     work.mkdir()
     binds = [f"--volume={one}:{one}:ro" for one in machine_image.folders()]
+    # What an agent's container has, too.
     safe = ("--network=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges")
+    places = ("--tty", "--tmpfs=/tmp", "--tmpfs=/var/tmp")
     program = ("/bin/sh", "-c", f": > {work}/started; exec sleep 600")
     begun = time.perf_counter()
-    command = (_ENGINE, "run", "--detach", "--rm", *safe, *binds, f"--volume={work}:{work}")
+    command = (_ENGINE, "run", "--detach", "--rm", *safe, *places, *binds)
     done = subprocess.run(
-        (*command, machine_image.name(), *program), capture_output=True, text=True, check=True
+        (*command, f"--volume={work}:{work}", machine_image.name(), *program),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     until_exists(work / "started")
     took = time.perf_counter() - begun
