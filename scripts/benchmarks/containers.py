@@ -20,7 +20,7 @@ from scripts.benchmarks.figure import Figure
 from scripts.benchmarks.start import until_exists
 from scripts.engines import CannotRun, installed_engine
 
-ROUNDS = 7
+ROUNDS = 15
 TIMES_BY_HAND = 1.3
 _ENGINE = "docker"
 
