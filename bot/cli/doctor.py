@@ -20,7 +20,7 @@ from bot.cli.options import CliError
 from bot.cli.progress import progress
 from bot.cli.screens import report, table
 from bot.github.auth import key_fault
-from bot.setup.files import SECRETS
+from bot.setup.files import SECRETS, load_command, stored_variables
 from bot.store import StoreFailure, check_whole
 from bot.system.isolation import isolation_of, limits_of, problems, unisolated
 from bot.system.locations import Paths
@@ -73,7 +73,7 @@ def _checked(installed: Installation) -> Iterator[tuple[str, CheckResult]]:
         finding = check(installed)
         if finding is not None:
             outage |= finding.outage
-            yield name, finding
+            yield name, replace(finding, remedy=_loading(finding.remedy, installed.folder))
 
 
 def not_installed(installed: Installation) -> list[str]:
@@ -88,7 +88,19 @@ def not_installed(installed: Installation) -> list[str]:
 
 def refusals(installed: Installation) -> list[str]:
     """Return why the server refuses a configuration, each with its remedy."""
-    return [*missing(installed.settings, installed.secrets), *_invalid(installed)]
+    lacking = missing(installed.settings, installed.secrets)
+    return [*(_loading(one, installed.folder) for one in lacking), *_invalid(installed)]
+
+
+def _loading(remedy: str, folder: Path) -> str:
+    """Return a remedy that loads the file of secrets where the file has the variable to set."""
+    names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
+    if not names:
+        return remedy
+    load = load_command(folder)
+    return re.sub(
+        rf"\bset ({names})\b.*", lambda it: f"load {SECRETS}, which has {it[1]}: {load}", remedy
+    )
 
 
 def _invalid(installed: Installation) -> Iterator[str]:

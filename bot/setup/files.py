@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
+from shlex import quote
 
 from msgspec import Struct
 
@@ -51,6 +52,8 @@ _SIGN_IN = """
 method = "both"   # people with their GitHub accounts, programs with MERGEWRIGHT_PAGE_TOKEN too
 client-id = {client_id}
 """
+#: A line of the file of secrets that gives a variable a value.
+_VARIABLE = re.compile(r"^\s*(?:export\s+)?(\w+)=\S", re.MULTILINE)
 
 
 class SetupRequest(Struct, frozen=True, kw_only=True):
@@ -79,6 +82,20 @@ def project_name(repository: str) -> str:
 def existing(folder: Path) -> list[Path]:
     """Return which files a folder already has, of the configuration, the secrets and the key."""
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
+
+
+def load_command(folder: Path) -> str:
+    """Return the shell command that sets the variables in a folder's file of secrets."""
+    return f"set -a; . {quote(f'{folder}/{SECRETS}')}; set +a"
+
+
+def stored_variables(folder: Path) -> list[str]:
+    """Return the names of the variables in a folder's file of secrets; none if it is unreadable."""
+    try:
+        text = (folder / SECRETS).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return _VARIABLE.findall(text)
 
 
 def configuration(

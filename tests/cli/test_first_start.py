@@ -1,0 +1,55 @@
+"""What `doctor`, `serve` and `config check` say about steps of the README that were left out."""
+
+from pathlib import Path
+
+import pytest
+
+from bot.setup.files import SECRETS
+from tests.cli.conftest import CommandLine, Deployment, LineTail
+
+LOAD = "set -a; . ./mergewright.env; set +a"
+_STORED = "MERGEWRIGHT_WEBHOOK_SECRET=hunter2hunter2\nexport X_KEY='hunter2hunter2'\n"
+
+
+@pytest.fixture
+def unloaded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of secrets with two variables that are not set, beside the configuration."""
+    for name in ("MERGEWRIGHT_WEBHOOK_SECRET", "MERGEWRIGHT_PAGE_TOKEN", "X_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    agent = '\n[agent-types.x]\nprogram = "shell"\ncommand = ["cat"]\nkey = "X_KEY"\n'
+    deployment.file.write_text(deployment.file.read_text() + agent)
+    file = deployment.file.with_name(SECRETS)
+    file.write_text(f"{_STORED}MERGEWRIGHT_PAGE_TOKEN=\n# MERGEWRIGHT_GITHUB_TOKEN=hunter2\n")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_doctor_says_how_to_load_the_file_of_secrets(
+    lines: LineTail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WEBHOOK_SECRET", "PAGE_TOKEN"):
+        monkeypatch.delenv(f"MERGEWRIGHT_{name}")
+    found = lines()
+    assert found["webhook secret"] == (
+        f"fail not set -> load {SECRETS}, which has MERGEWRIGHT_WEBHOOK_SECRET: {LOAD}"
+    )
+    assert f"x: no model key: load {SECRETS}, which has X_KEY: {LOAD}" in found["agents"]
+    assert found["page token"] == "fail not set -> set MERGEWRIGHT_PAGE_TOKEN to use the page"
+    assert "hunter2" not in str(found)
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("command", [("serve",), ("config", "check")])
+def test_a_refused_configuration_says_how_to_load_the_file_of_secrets(
+    mergewright: CommandLine, deployment: Deployment, command: tuple[str, ...]
+) -> None:
+    refused = mergewright(*command)
+    assert refused.code == 2
+    webhook = f"no webhook secret: load {SECRETS}, which has MERGEWRIGHT_WEBHOOK_SECRET: {LOAD}"
+    assert webhook in refused.err.splitlines()[1]
+    assert f"no model key: load {SECRETS}, which has X_KEY: {LOAD}" in refused.err
+    assert "no GitHub token: set MERGEWRIGHT_GITHUB_TOKEN" in refused.err
+    assert "hunter2" not in refused.err
+    elsewhere = mergewright("serve", "--config", str(deployment.file))
+    assert f"set -a; . {deployment.file.parent}/{SECRETS}; set +a" in elsewhere.err
