@@ -32,6 +32,12 @@ VARIABLES: Mapping[str, str] = {
 _SECRET_VALUE = re.compile(
     r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
 )
+#: Remedies for a file of the App's private key that cannot be read, by what names the file.
+_KEY_REMEDIES = dict.fromkeys(
+    ("github.private-key-file", "MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE"),
+    "name the .pem file of the App's private key, or generate another key in the App's settings"
+    " on GitHub (General, Private keys)",
+)
 #: A password in a URL.
 _PASSWORD = re.compile(r"\w://[^/@:\s]*:([^/@\s]+)@")
 #: The largest number in a setting; very large ones overflow the database or the calendar.
@@ -373,7 +379,8 @@ def _read_whole(path: Path, where: str) -> str:
     try:
         text = path.expanduser().read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{where}: {path} cannot be read: {error.strerror}") from None
+        remedy = _KEY_REMEDIES.get(where, "name a file that the bot's user can read")
+        raise ConfigError(f"{where}: {path} cannot be read: {error.strerror}; {remedy}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{where}: {path} is not UTF-8 text") from None
     if not text.strip():

@@ -53,3 +53,28 @@ def test_a_refused_configuration_says_how_to_load_the_file_of_secrets(
     assert "hunter2" not in refused.err
     elsewhere = mergewright("serve", "--config", str(deployment.file))
     assert f"set -a; . {deployment.file.parent}/{SECRETS}; set +a" in elsewhere.err
+
+
+def test_a_wrong_path_of_the_apps_key_has_a_remedy(
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remedy = (
+        "No such file or directory; name the .pem file of the App's private key, or generate"
+        " another key in the App's settings on GitHub (General, Private keys)"
+    )
+    monkeypatch.setenv("MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE", "there.pem")
+    refused = mergewright("serve").err
+    assert f"MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE: there.pem cannot be read: {remedy}" in refused
+    monkeypatch.delenv("MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE")
+    app = "[github]\napp-id = '7'\nallowed-owners = ['acme']\nprivate-key-file = 'app.pem'\n"
+    deployment.file.write_text(f"{deployment.file.read_text()}\n{app}")
+    refused = mergewright("serve").err
+    assert f"github.private-key-file: app.pem cannot be read: {remedy}" in refused
+
+
+def test_an_unreadable_secret_file_has_a_remedy(
+    mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN_FILE", "there")
+    refused = mergewright("serve").err
+    assert "there cannot be read: No such file or directory; name a file that the bot's" in refused
