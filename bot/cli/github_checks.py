@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from http import HTTPStatus
 
 import httpx
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec import Struct
 from bot.app.github_client import github_client
 from bot.cli.context import Installation
 from bot.cli.workflow_secrets import secrets_for_branches
+from bot.github.auth import key_fault
 from bot.github.client import GitHub
 from bot.github.errors import GitHubFailure, Limited, NotInstalled, Refused, TryLater
 from bot.setup.manifest import EVENTS_ASKED, webhook_url
@@ -100,7 +102,7 @@ def github(installed: Installation) -> CheckResult:
             outage=True,
         )
     except GitHubFailure as failure:
-        return fail(str(failure), "check github.api-url and the credentials")
+        return fail(str(failure), _credentials_remedy(installed, failure))
     slug, named = login.removesuffix("[bot]"), installed.settings.github.app_slug
     if slug not in (login, named.lower(), NAME):
         return warn(
@@ -109,6 +111,25 @@ def github(installed: Installation) -> CheckResult:
             f'set github.app-slug = "{slug}"',
         )
     return ok(f"{installed.settings.github.api_url}: signed in as {login}")
+
+
+def _credentials_remedy(installed: Installation, failure: GitHubFailure) -> str:
+    """Return what to do after GitHub has refused the credentials.
+
+    GitHub answers 401 to a JWT that is signed with the key of another App, and to one whose times
+    do not fit GitHub's clock:
+    https://github.com/actions/create-github-app-token/issues/153
+    https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
+    """
+    app_id, key = installed.settings.github.app_id, installed.secrets.private_key
+    unauthorized = isinstance(failure, Refused) and failure.status == HTTPStatus.UNAUTHORIZED
+    if not (unauthorized and app_id) or key_fault(key):
+        return "check github.api-url and the credentials"
+    return (
+        "the App's ID and its private key do not belong together, or this machine's clock is wrong:"
+        f" compare github.app-id ({app_id}) with the App ID in the App's settings on GitHub, or"
+        " generate a key there (General, Private keys)"
+    )
 
 
 @_with_client

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import respx
 
 from bot.setup.files import SECRETS
-from tests.cli.conftest import CommandLine, Deployment, LineTail
+from tests.cli.conftest import API, CommandLine, Deployment, LineTail, configured
+from tests.world.app_key import PRIVATE
 
 LOAD = "set -a; . ./mergewright.env; set +a"
 _STORED = "MERGEWRIGHT_WEBHOOK_SECRET=hunter2hunter2\nexport X_KEY='hunter2hunter2'\n"
@@ -78,3 +80,37 @@ def test_an_unreadable_secret_file_has_a_remedy(
     monkeypatch.setenv("MERGEWRIGHT_PAGE_TOKEN_FILE", "there")
     refused = mergewright("serve").err
     assert "there cannot be read: No such file or directory; name a file that the bot's" in refused
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "expected"),
+    [
+        (
+            PRIVATE,
+            401,
+            "the App's ID and its private key do not belong together, or this machine's",
+        ),
+        (PRIVATE, 403, "check github.api-url and the credentials"),
+        ("no key", 401, "check github.api-url and the credentials"),
+    ],
+)
+def test_a_key_of_another_app_is_recognised(
+    lines: LineTail,
+    github: respx.MockRouter,
+    deployment: Deployment,
+    key: str,
+    status: int,
+    expected: str,
+) -> None:
+    app = 'app-id = "7"\nallowed-owners = ["acme"]\nprivate-key-file = "app.pem"'
+    configured(deployment, "[github]", app)
+    deployment.file.with_name("app.pem").write_text(key)
+    refusal = {"message": "A JSON web token could not be decoded"}
+    for path in ("app", "app/hook/config", "repos/acme/widgets/installation"):
+        github.get(f"{API}{path}").respond(status, json=refusal)
+    found = lines()["GitHub"]
+    assert found.startswith("fail ")
+    assert f"-> {expected}" in found
+    mismatch = status == 401 and key == PRIVATE
+    assert ("compare github.app-id (7) with the App ID" in found) == mismatch
+    assert ("generate a key there (General, Private keys)" in found) == mismatch
