@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
+from shlex import quote
 from urllib.parse import urlsplit
 
 import typer
@@ -20,12 +21,6 @@ from config.load import ConfigError, settings_of
 from config.settings import Settings
 from lifecycle.model.names import NAME
 
-_STEPS = (
-    "Give the agent its key:  step 3 of Install in README.md",
-    "Load the secrets:        set -a; . {folder}/mergewright.env; set +a",
-    "Check the installation:  mergewright doctor --config {folder}/mergewright.toml",
-    "Start the server:        mergewright serve --config {folder}/mergewright.toml",
-)
 _COLOR, _MEANING = "5319e7", "Requests a coding agent"
 #: The exit code of a command that Ctrl-C ended, by the convention of shells.
 _INTERRUPTED = 130
@@ -121,7 +116,8 @@ def app(
                 _INTERRUPTED,
             ) from None
     made, pem = settings_of((folder / files.CONFIGURATION).read_text(), ""), folder / files.KEY
-    _say(folder, *_label_once_installed(made, pem.read_text(), wanted.repository, install_url))
+    steps = _label_once_installed(made, pem.read_text(), wanted.repository, install_url)
+    _say(folder, steps, has_key=bool(keys))
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
@@ -161,7 +157,7 @@ def store_token(
         steps = _make_label(github, wanted.repository)
         if wanted.public_url:
             steps += _make_webhook(github, wanted, secret)
-    _say(folder, *steps)
+    _say(folder, steps, has_key=bool(keys))
 
 
 def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> list[str]:
@@ -219,8 +215,17 @@ def _label_once_installed(
     ]
 
 
-def _say(folder: Path, *steps: str) -> None:
+def _say(folder: Path, steps: list[str], *, has_key: bool) -> None:
+    """Print what was written, and the steps that are left; `has_key`: a model key is stored."""
+    folder = folder.resolve()
     names = ", ".join(path.name for path in files.existing(folder))
-    numbered = (f"{number}. {step}" for number, step in enumerate((*steps, *_STEPS), 1))
-    text = "\n".join((f"Wrote to {folder}: {names}", "", *numbered))
-    print(text.format(folder=folder))
+    config = quote(str(folder / files.CONFIGURATION))
+    left = [
+        *steps,
+        *([] if has_key else ["Give the agent its key:  step 3 of Install in README.md"]),
+        f"Load the secrets:        {files.load_command(folder)}",
+        f"Check the installation:  mergewright doctor --config {config}",
+        f"Start the server:        mergewright serve --config {config}",
+    ]
+    numbered = (f"{number}. {step}" for number, step in enumerate(left, 1))
+    print("\n".join((f"Wrote to {folder}: {names}", "", *numbered)))
