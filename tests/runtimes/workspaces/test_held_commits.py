@@ -6,7 +6,7 @@ import pytest
 
 from bot.act.publishing import closing_others
 from bot.system.secret_forms import looks_like_secret
-from runtimes.workspaces.git import EMAIL
+from runtimes.workspaces.git import EMAIL, GitFailure
 from runtimes.workspaces.held_commits import (
     foreign_commits,
     large_files,
@@ -85,6 +85,37 @@ def test_a_forged_committer_is_found_too(worktree: Worktree, mirror: Mirror, git
     git(worktree.path, *forged, "commit", "--quiet", "--allow-empty", "-m", "x", *author)
     (found,) = foreign_commits(mirror.commits(mirror.take(worktree)), is_ours)
     assert found.email == "eve@example.com"
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (("author EVE", "committer US", "author US"), "more than one author"),
+        (("author US", "committer EVE", "committer US"), "more than one committer"),
+        (("author US", "committer US", "gpgsig x\n y", "author EVE"), "more than one author"),
+        (("author US", "committer US", "encoding UTF-8", "encoding x"), "more than one encoding"),
+        (("author US", "committer US", f"x {'y' * 1024**2}"), "a header of more than"),
+        (("author US", "committer US", "gpgsig x\n author EVE"), ""),
+    ],
+)
+def test_a_commit_that_github_may_read_differently_is_refused(
+    worktree: Worktree, mirror: Mirror, git: Git, tmp_path: Path, lines: tuple[str], problem: str
+) -> None:
+    """Git shows the last author and committer, and libgit2 the first."""
+    git.commit(worktree.path, "a", "1")
+    tree, parent = git(worktree.path, "rev-parse", "HEAD^{tree}", "HEAD").split()
+    header = "\n".join((f"tree {tree}", f"parent {parent}", *lines))
+    header = header.replace("US", f"A <{EMAIL}> 1 +0000").replace("EVE", "E <e@x.org> 1 +0000")
+    forged = tmp_path / "forged"
+    forged.write_text(f"{header}\n\nauthor x\n\nauthor y\nauthor z\n")
+    sha = git(worktree.path, "hash-object", "-t", "commit", "-w", str(forged))
+    git(worktree.path, "update-ref", f"refs/heads/{BRANCH}", sha)
+    if problem:
+        with pytest.raises(GitFailure, match=f"the commit {sha} has {problem}"):
+            mirror.take(worktree)
+    else:
+        assert mirror.take(worktree) == sha
+    assert mirror.contains(sha) is not bool(problem)
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0c"])
