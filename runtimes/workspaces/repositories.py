@@ -87,8 +87,9 @@ def _copy_branches(origin: Path, repository: Path) -> None:
     form = "--format=%(objectname) refs/remotes/origin/%(refname:lstrip=2)"
     # In order, and none of them is an annotated tag, so the header that git writes is true here.
     listed = git(origin, "for-each-ref", form, "refs/heads", errors="surrogateescape")
-    with (repository / "packed-refs").open("w", errors="surrogateescape") as file:
-        file.write(f"# pack-refs with: peeled fully-peeled sorted \n{listed}")
+    text = f"# pack-refs with: peeled fully-peeled sorted \n{listed}"
+    # As `git` decoded it, whatever the locale's encoding is.
+    (repository / "packed-refs").write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def share_boundary(origin: Path, repository: Path) -> None:

@@ -1,6 +1,9 @@
 """A session's worktree: creating, reading, removing."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +50,28 @@ def test_a_new_workspace_has_the_branches_of_the_mirror_in_one_file(
     assert not (made.repository / "refs" / "remotes").exists()
     git(made.path, "fetch", "--quiet", "--prune", "origin")
     assert git(made.path, "for-each-ref", form, "refs/remotes/origin") == names
+
+
+def test_a_new_workspace_has_branches_with_any_name_in_any_locale(
+    mirror: Mirror, tmp_path: Path, git: Git
+) -> None:
+    head = mirror.head_of("main")
+    assert head
+    for name in (b"\xff", "\u00e9t\u00e9".encode()):
+        git(mirror.path, "update-ref", f"refs/heads/{os.fsdecode(name)}", head)
+    repository, checkout = tmp_path / "made.git", tmp_path / "made"
+    made = f"Path({str(repository)!r}), Path({str(checkout)!r}), Path({str(mirror.path)!r})"
+    program = (
+        "from pathlib import Path",
+        "from runtimes.host import USUAL",
+        "from runtimes.workspaces.repositories import make_repository",
+        f"make_repository({made}, 'x', {head!r}, USUAL)",
+    )
+    ascii_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    command = (sys.executable, "-c", "\n".join(program))
+    subprocess.run(command, env={**os.environ, **ascii_locale}, check=True)
+    for name in (b"\xff", "\u00e9t\u00e9".encode()):
+        assert git(checkout, "rev-parse", f"origin/{os.fsdecode(name)}") == head
 
 
 def test_the_agent_reads_main_from_the_mirror_and_commits_under_its_own_name(
