@@ -14,7 +14,7 @@ import pytest
 
 from runtimes.host import CLONE, WORKTREE, WorkspaceOptions
 from runtimes.isolation.base import Isolation
-from runtimes.workspaces import lfs
+from runtimes.workspaces import git, lfs
 from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.lfs import TooManyLfsFiles
 from runtimes.workspaces.mirror import Mirror
@@ -238,6 +238,27 @@ def test_a_repository_without_lfs_costs_no_request(
     assert lfs.fetch(project.mirror, worktree, 1) == []
     assert lfs.upload(project.mirror, head) == []
     assert project.server.seen == []
+
+
+def test_a_commit_is_searched_for_lfs_once(
+    project: Project, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    def ask(repository: Path, command: str, *words: str) -> str | None:
+        searched.append(command)
+        return git.ask(repository, command, *words)
+
+    monkeypatch.setattr(lfs, "ask", ask)
+    before = mirror.head_of("main")
+    project.has({"a.bin": b"content\n"})
+    after = mirror.head_of("main")
+    assert before
+    assert after
+    for _ in range(2):
+        assert not lfs.uses_lfs(mirror, before)
+        assert lfs.uses_lfs(mirror, after)
+    assert searched == ["grep", "grep"]
 
 
 # -- what is missing, wrong or hostile -------------------------------------------------------------
