@@ -51,7 +51,7 @@ class _Printed(NamedTuple):
 
 
 class _Captured(NamedTuple):
-    """The text of a terminal, with the state of the log before it was captured."""
+    """The text of a terminal, and the state of its log just before the text was captured."""
 
     printed: _Printed
     until: float  #: When it must be captured again, by the monotonic clock.

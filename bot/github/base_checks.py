@@ -42,7 +42,10 @@ class BaseChecksReader:
         self._known: dict[tuple[str, str, str], tuple[BaseChecks, datetime]] = {}
 
     def read(self, repo: str, commit: str, branch: str) -> BaseChecks:
-        """Return the checks of a base branch with this head; empty if the repository is gone."""
+        """Return the checks of a base branch and of the pull requests last merged into it.
+
+        `commit` is the head of the branch. The result is empty if the repository is gone.
+        """
         key, now = (repo, commit, branch), self._api.clock()
         known, until = self._known.get(key, (None, now))
         if known is not None and now < until:

@@ -96,9 +96,9 @@ class Writer:
         """Run functions in one transaction; their futures resolve once the commit is on disk.
 
         An exception rolls back only the changes of the function that raised it. If the commit
-        fails, as on a full disk, the functions are repeated one by one, so they may only read and
-        write through their connection. With `fenced`, they fail with `Fenced` once the bot has lost
-        its lease.
+        fails, as on a full disk, the functions are repeated one by one, so they must have no
+        effects except through their connection. With `fenced`, they fail with `Fenced` once the bot
+        has lost its lease.
 
         Raises:
             StoreClosed: the file was closed.

@@ -167,9 +167,9 @@ def release_later(judged: Judged) -> Wanted:
 
 
 def release(judged: Judged) -> Wanted:
-    """Release runtime and workspace after a merge and the end of the agent's turn.
+    """Release runtime and workspace once the work is merged and the agent's turn has ended.
 
-    The turn may last `Policy.merge_grace_seconds` longer than the merge.
+    They are released `Policy.merge_grace_seconds` after the merge even if the turn has not ended.
     """
     view, facts = judged.view, judged.view.facts
     since = view.pull.merged_at if view.pull else None

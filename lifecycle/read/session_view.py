@@ -1,7 +1,8 @@
-"""The queries of rules and reactions over one session's facts, policy and time.
+"""Queries over one session's facts, policy and time, which rules and reactions use.
 
-No query has a side effect. A query whose result time alone will change says when, by a `Recheck` or
-in `SessionView.changes_at`; the session is judged again at the earliest of these times.
+No query has a side effect. If the passing of time alone will change the result of a query, the
+query says when, by a `Recheck` or in `SessionView.changes_at`; the session is judged again at the
+earliest of these times.
 """
 
 from collections.abc import Iterable, Sequence

@@ -14,7 +14,7 @@ _SETTINGS = "[core]\nsparseCheckout = true\nsparseCheckoutCone = true\n"
 
 
 def restrict(repository: Path, place: Path, folders: Sequence[str]) -> None:
-    """Make git check out only these folders of a repository, or all files without folders.
+    """Make git check out only these folders of a repository. If there are none, change nothing.
 
     `place` is git's folder for this checkout: the repository, or a folder below `worktrees`. Raises
     `OSError`.

@@ -247,11 +247,12 @@ class Worktree:
             moving.unlink()
 
     def off_branch(self, known: str) -> OffBranch | None:
-        """Return the agent's commits that are not on the session's branch, or None.
+        """Return the agent's commits that are neither on the session's branch nor on GitHub.
 
-        They are the commits checked out, or, if the session's branch has no commits of its own, the
-        newest on any other branch. `known` is the branch's commit, used if the branch cannot be
-        read, because the agent may have renamed it.
+        While the session's branch is not checked out, these are the commits that are. Otherwise,
+        only if the session's branch has no commits of its own, they are those of the other branch
+        with the newest commit. Returns None if there are no such commits. `known` is the last known
+        commit of the session's branch, for a branch that the agent has renamed or removed.
         """
         with self._locked():
             tip, base = self.head() or known, self._marker.read_text()

@@ -86,7 +86,10 @@ def play(
 
 
 def play_without(defence: Defence, options: argparse.Namespace) -> list[Result]:
-    """Run a fault in a copy of this repository without a defence, until a run has a violation."""
+    """Run a fault in a copy of this repository from which its defence was removed.
+
+    It is run until its checks find a violation, at most `options.runs` times.
+    """
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="mergewright-without-") as name:
         tree, found = Path(name), Path(name) / "results.json"

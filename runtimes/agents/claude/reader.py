@@ -55,7 +55,7 @@ _PERMISSION_CHOICES = ("Yes", "Always", "No")
 
 
 class _Turn(Struct):
-    """When the newest turn began and ended, as either the hooks or the transcript say."""
+    """When the newest turn began and ended, according to the hooks or to the transcript."""
 
     began: datetime | None = None
     ended: datetime | None = None  #: If None, it has not ended.

@@ -100,8 +100,8 @@ class AgentAdapter(ABC):
     def adopt(self, files: RunFiles, native: str) -> None:
         """Copy a conversation of this process's user into a session's home, before its first run.
 
-        `native` is the conversation's id. Raises `NotAdopted`, also if the program cannot resume
-        such a copy, and `OSError` if the copying fails.
+        `native` is the conversation's id. Raises `NotAdopted` if the user has no such conversation
+        or the program cannot resume a copy of one, and `OSError` if the copying fails.
         """
         raise NotAdopted(f"{self.not_adopted}: start the session without --resume")
 

@@ -58,7 +58,8 @@ def open_database(database: Path) -> Iterator[sqlite3.Connection]:
 def copy_database(database: Path, into: Path) -> None:
     """Copy one state of a database to `into`, and its write-ahead log to `into` with `-wal`.
 
-    Raises `sqlite3.Error`, also if the database file itself changes meanwhile, not only its log.
+    Raises `sqlite3.Error` if a file cannot be copied, or if the copy may mix two states of the
+    database. New entries at the end of the log, made meanwhile, are no reason.
     """
     try:
         with open_regular(database) as file:
