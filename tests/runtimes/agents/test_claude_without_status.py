@@ -279,6 +279,17 @@ def test_another_tools_result_does_not_contradict_the_status_file(
     claude.returns("t1").reads(A.WAITING_INPUT)
 
 
+def test_an_answered_request_contradicts_the_status_file(
+    files: RunFiles, launch: LaunchSpec, claude: FakeClaude
+) -> None:
+    claude.prompts().uses("t1", BASH).calls("PermissionRequest", **BASH)
+    path = status(files, launch, "waiting", ago=-10)
+    claude.reads(A.WAITING_INPUT)
+    path.unlink()
+    claude.at += timedelta(seconds=20)
+    claude.returns("t1").reads(A.ACTIVE)
+
+
 def test_a_project_folder_without_the_conversation_hides_no_transcript(
     files: RunFiles, launch: LaunchSpec, claude: FakeClaude
 ) -> None:
