@@ -60,7 +60,7 @@ def test_refused_hosts_are_named_with_what_allows_them(sandboxed: SandboxedProje
     model = "http://127.0.0.1:18089/v1/messages"
     script = f"curl -sS https://evil.example/; curl -sS {model} -H 'x-api-key: any' -d '{{}}'"
     result = sandboxed("sandbox", "widgets", "--", "sh", "-c", script)
-    refusal = 'refused: evil.example:443, once; allow it with network = ["evil.example"]'
+    refusal = 'refused: evil.example:443, once; allow it: add "evil.example" to `network`'
     assert f"mergewright: {refusal} in [projects.widgets]" in result.err
     assert "a sandbox for people has no model" in result.out
 

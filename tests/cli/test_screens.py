@@ -216,7 +216,7 @@ def test_show_and_why_name_refused_hosts_with_their_remedy(
     session = deployment.has_session(12)
     with closing(Store(deployment.paths.database)) as store:
         store.refused.record({Destination(session=session, host="evil.example", port=443): 3})
-    remedy = 'allow it with network = ["evil.example"] in [projects.widgets]'
+    remedy = 'allow it: add "evil.example" to `network` in [projects.widgets]'
     for command in ("show", "why"):
         shown = " ".join(mergewright(command, session).out.split())
         assert f"network refused: evil.example:443, 3 times; {remedy}" in shown

@@ -10,9 +10,9 @@ NAMED = "only names with a domain can be allowed, such as files.example.org"
 @pytest.mark.parametrize(
     ("where", "times", "says"),
     [
-        (("a.example", 443), 3, '3 times; allow it with network = ["a.example"]'),
-        (("a.example", 80), 1, 'once; allow it with network = ["a.example"]'),
-        (("a.example", 22), 2, '2 times; allow it with network = ["a.example:22"]'),
+        (("a.example", 443), 3, '3 times; allow it: add "a.example" to `network`'),
+        (("a.example", 80), 1, 'once; allow it: add "a.example" to `network`'),
+        (("a.example", 22), 2, '2 times; allow it: add "a.example:22" to `network`'),
         *(((host, 443), 1, f"once; {NAMED}") for host in ("127.0.0.1", "[::1]", "localhost")),
         (("0x7f.1", 443), 1, f"once; {NAMED}"),
     ],

@@ -7,6 +7,7 @@ import pytest
 
 from bot.store import Delivery
 from bot.system import metrics
+from bot.system.isolation import NotIsolated
 from bot.web.health import Health
 from lifecycle.model.actions import Comment
 from lifecycle.model.key import parse
@@ -115,3 +116,14 @@ def test_versions_and_isolation_are_shown(site: Site) -> None:
     report = site.seen("/api/v1/health").json()
     assert [one["agent_types"] for one in report["isolations"]] == [["shell"]]
     assert report["runtime"] == "tmux"
+
+
+def test_agents_without_a_usable_isolation_are_named_with_a_remedy(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise NotIsolated("docker does not answer")
+
+    monkeypatch.setattr("bot.show.health.isolation_of", refuse)
+    says = "No usable isolation shell: not started; mergewright doctor names the remedy"
+    assert says in words(site)

@@ -31,6 +31,14 @@ def status(people: People, token: str) -> int:
         return client.get(SESSIONS, headers=headers).status_code
 
 
+def test_the_form_says_what_each_scope_allows(alice: People) -> None:
+    with alice.signed_in("alice") as client:
+        page = client.get("/account").text
+    found = dict(re.findall('<option value="([a-z]+)">([^<]+)</option>', page))
+    assert list(found) == [str(one) for one in TokenScope]
+    assert found["message"] == "message: also answer and write to agents"
+
+
 def test_a_token_is_shown_once_and_acts_for_its_person(alice: People) -> None:
     with alice.signed_in("alice") as client:
         page = made(client)

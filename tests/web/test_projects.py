@@ -44,19 +44,21 @@ def test_a_project_shows_how_sessions_start_and_which_are_open(site: Site) -> No
 
 
 def test_the_policy_in_force_says_where_each_value_is_set(site: Site) -> None:
-    assert set_by(site)["session-usd"] == ["5", "default", "may only narrow it"]
+    assert set_by(site)["session-usd"] == ["5", "default", "yes, but only to something stricter"]
     file = "[policy]\nsession-usd = 2.0\n"
     site.store.configurations.set(Configuration(repository="acme/widgets", valid=file))
     site.policies.apply_all()
     try:
         found = set_by(site)
-        assert found["session-usd"] == ["2", PATH, "may only narrow it"]
-        assert found["merge-method"] == ["squash", "default", "may set it"]
-        assert found["stuck-seconds"] == ["600", "default", "server only"]
-        assert {name for name, row in found.items() if row[2] != "server only"} == {
+        assert found["session-usd"] == ["2", PATH, "yes, but only to something stricter"]
+        assert found["merge-method"] == ["squash", "default", "yes"]
+        assert found["stuck-seconds"] == ["600", "default", "no"]
+        assert {name for name, row in found.items() if row[2] != "no"} == {
             name.replace("_", "-") for name in MAY_SET
         }
-        assert f"The repository's {PATH} narrows the policy." in words(site, "/projects/widgets")
+        assert f"The policy includes the values in the repository's {PATH} ." in words(
+            site, "/projects/widgets"
+        )
         detail = site.seen("/api/v1/projects/widgets").json()
         (value,) = [one for one in detail["policy"] if one["name"] == "session-usd"]
         assert value == {

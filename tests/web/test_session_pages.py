@@ -230,8 +230,8 @@ def test_refused_hosts_are_shown_with_their_remedy(site: Site) -> None:
         {Destination(session=session, host=host, port=443): hosts[host] for host in hosts}
     )
     page = site.seen(f"/sessions/{session}/terminal").text
-    remedy = "3 times; allow it with network = [&#34;evil.example&#34;] in [projects.widgets]"
-    assert f"Refused: evil.example:443, {remedy}." in page
+    remedy = "add &#34;evil.example&#34; to <code>network</code> in [projects.widgets]"
+    assert f"Refused: evil.example:443, 3 times; allow it: {remedy}." in page
     assert "Refused: &lt;script&gt;:443, once" in page
     detail = site.seen(f"/api/v1/sessions/{session}").json()
     assert [(one["host"], one["times"]) for one in detail["refused"]] == [
