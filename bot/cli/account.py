@@ -28,7 +28,7 @@ _Named = Annotated[
 def login(
     server: _Named = "",
     show_servers: Annotated[
-        bool, typer.Option("--list", help="List the servers with a stored token instead.")
+        bool, typer.Option("--list", help="Only list the servers with a stored token.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +60,9 @@ def login(
 @app.command()
 def logout(
     server: _Named = "",
-    everywhere: Annotated[bool, typer.Option("--all", help="Of all servers.")] = False,
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="Remove the tokens of all servers.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Remove the stored token of a server [default: of the last `login`]. Does not revoke it."""

@@ -27,8 +27,8 @@ PLAIN: Mapping[str, str] = {
     "cancel": "Cancel a requested merge.",
 }
 _MODE = "permission-mode=MODE"
-_MODE_HELP = "MODE says what happens when the agents need a permission: auto, confirm or reject."
-_AGENT = f"Agent or agent type; TYPE is one of the agent's types. {_MODE_HELP}"
+_MODES = "MODE auto grants permissions that agents need, confirm asks a person, reject refuses them"
+_AGENT = f"A name in [agents] or [agent-types]; TYPE is one of the `types` of that agent. {_MODES}."
 #: Commands with an argument of one or more words; `...` marks a required one.
 _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     "tell": (
@@ -54,7 +54,7 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     ),
     "restart": (
         "Stop a session's agent and start it again.",
-        typer.Argument([], metavar=_MODE, help=_MODE_HELP),
+        typer.Argument([], metavar=_MODE, help=f"{_MODES}."),
     ),
     "review": (
         "Have an agent review the pull request.",
@@ -97,7 +97,9 @@ def start(
     resume: Annotated[
         str,
         typer.Option(
-            metavar="ID", help="Continue an agent conversation you began yourself, by its ID."
+            metavar="ID",
+            help="ID of your own conversation with the agent's program on this machine; the session"
+            " continues a copy of it.",
         ),
     ] = "",
     no_wait: NoWait = False,
@@ -122,11 +124,11 @@ def spawn(
         int | None, typer.Option(min=1, metavar="NUMBER", help="Issue to work on.")
     ] = None,
     prompt: Annotated[
-        str, typer.Option(metavar="TEXT", help="What to do, instead of an issue.")
+        str, typer.Option(metavar="TEXT", help="The task, for a session without an issue.")
     ] = "",
     prompt_file: Annotated[
         typer.FileText | None,
-        typer.Option(encoding="utf-8", metavar="FILE", help="Prompt from a file; - for stdin."),
+        typer.Option(encoding="utf-8", metavar="FILE", help="File with the task; - for stdin."),
     ] = None,
     another: Annotated[
         bool, typer.Option("--another", help="Open a session even if the issue has one.")
@@ -144,13 +146,11 @@ def spawn(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="Agent type, or one of the agent's.",
+            help="A name in [agent-types]; with --agent, one of that agent's types.",
             autocompletion=completion.agent_types,
         ),
     ] = "",
-    permission_mode: Annotated[
-        str, typer.Option(metavar="MODE", help="auto, confirm or reject.")
-    ] = "",
+    permission_mode: Annotated[str, typer.Option(metavar="MODE", help=f"{_MODES}.")] = "",
     branch: Annotated[
         str, typer.Option(metavar="NAME", help="New branch [default: by the project's pattern].")
     ] = "",
@@ -198,7 +198,8 @@ def chat(
     agent: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="AGENT [TYPE]", help="Agent or agent type [default: the project's]."
+            metavar="AGENT [TYPE]",
+            help="A name in [agents] or [agent-types] [default: the project's].",
         ),
     ] = None,
     message: Annotated[
@@ -206,7 +207,7 @@ def chat(
     ] = "",
     permission_mode: Annotated[
         str,
-        typer.Option(metavar="MODE", help="auto, confirm or reject [default: confirm]."),
+        typer.Option(metavar="MODE", help=f"{_MODES} [default: confirm]."),
     ] = "",
     budget: Annotated[
         float, typer.Option(min=0, metavar="USD", help="Dollars [default: the project's budget].")

@@ -30,7 +30,9 @@ def init(
     ] = "",
     url: Annotated[
         str,
-        typer.Option(metavar="URL", help="Public URL of the server; none: the bot polls GitHub."),
+        typer.Option(
+            metavar="URL", help='Public URL of the server; "none" if the bot polls GitHub.'
+        ),
     ] = "",
     auth: Annotated[
         Literal["", "app", "token"],
@@ -41,7 +43,12 @@ def init(
     ] = "",
     agent: Annotated[str, typer.Option(metavar="AGENT", help="Agent program.")] = "",
     key: Annotated[
-        str, typer.Option(metavar="VARIABLE", help="Variable with its model key, or none.")
+        str,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Environment variable with the agent's model key;"
+            ' "none" if the agent signs in itself.',
+        ),
     ] = "",
     isolation: Annotated[
         str, typer.Option(metavar="NAME", help="Isolation of agents [default: the strongest].")
@@ -78,13 +85,17 @@ def setup(
     agent: Annotated[str, typer.Option(metavar="AGENT", help="Agent program.")] = "claude",
     organization: _Organization = False,
     token: Annotated[
-        bool, typer.Option("--token", help="Use a token instead of a GitHub App.")
+        bool,
+        typer.Option(
+            "--token",
+            help="Ask for a token of the bot's account, instead of creating a GitHub App.",
+        ),
     ] = False,
     api_url: _ApiUrl = _GITHUB,
     folder: _Folder = Path(),
     port: _Port = 0,
 ) -> None:
-    """Create a GitHub App and write the configuration."""
+    """Create a GitHub App, or check a token, and write the configuration. Asks less than `init`."""
     from bot.cli import setup as app_setup
     from bot.setup.files import SetupRequest, project_name
     from config.contradictions import nearest

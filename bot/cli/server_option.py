@@ -27,7 +27,7 @@ Server = Annotated[
         envvar="MERGEWRIGHT_SERVER",
         metavar="URL",
         callback=_default_server,
-        help="Ask the server at this address [default: that of `login`, where there is no"
-        " configuration].",
+        help="Server to use. Without --config and ./mergewright.toml, the default is the server of"
+        " the last `login`.",
     ),
 ]

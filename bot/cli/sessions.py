@@ -38,7 +38,9 @@ def ls(
     project: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Only of this project.", autocompletion=completion.projects
+            metavar="NAME",
+            help="Only sessions of this project.",
+            autocompletion=completion.projects,
         ),
     ] = "",
     agent: Annotated[
@@ -168,7 +170,7 @@ def replay(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Replay recorded decisions and exit 1 on any difference. Read-only."""
+    """Repeat a session's decisions on the recorded facts; exit 1 if a result differs. Read-only."""
     from bot.cli import replay
 
     if (session_id is None) == (delivery is None):
@@ -223,12 +225,12 @@ def logs(
     run: Run = None,
     step: Annotated[
         Literal["", "setup", "teardown"],
-        typer.Option(help="Print the output of the project's own commands, not the agent's."),
+        typer.Option(help="Print the output of the project's setup or teardown commands instead."),
     ] = "",
     ansi: Annotated[bool, typer.Option("--ansi", help="Keep colours.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the output of a session's agent, or of its project's own commands."""
+    """Print the output of a session's agent, or of the project's setup or teardown commands."""
     from bot.cli import logs
 
     wanted = logs.WantedLog(
@@ -249,11 +251,16 @@ def usage(
     ] = "",
     config: Config = None,
     server: Server = "",
-    by: Annotated[UsageGroup | None, typer.Option(help="What to sum up.")] = None,
+    by: Annotated[
+        UsageGroup | None,
+        typer.Option(help="One row for each of these [default: session; with SESSION: run]."),
+    ] = None,
     project: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Only of this project.", autocompletion=completion.projects
+            metavar="NAME",
+            help="Only sessions of this project.",
+            autocompletion=completion.projects,
         ),
     ] = "",
     agent: Annotated[

@@ -53,7 +53,8 @@ def health(report: HealthReport) -> RenderableType:
         left = f"{limit.remaining:,} of {limit.limit:,} left"
         add(rows, "GitHub", f"{limit.account} {limit.resource}: {left}")
     for used in report.isolations:
-        add(rows, used.isolation or "no isolation", ", ".join(used.agent_types))
+        kinds = ", ".join(used.agent_types)
+        add(rows, used.isolation or "no usable isolation", kinds)
     for name, version in report.versions.items():
         add(rows, name, version)
     lines = [Text(sentence(plain(one)), "red") for one in report.problems]
