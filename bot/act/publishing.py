@@ -186,7 +186,7 @@ class Publishing:
             )
             return Rejected(why, Reason.PUSH_REFUSED)
         if found:
-            why = "a commit contains a secret of this machine; remove it from every commit"
+            why = "a commit contains a secret of the server; remove the secret from every commit"
             return Rejected(why, Reason.PUSH_REFUSED)
         there = mirror.head_of(session.branch) or ""
         changed = touched(mirror, _base(session, mirror), there, head, publish.protected)

@@ -137,7 +137,7 @@ class _Sentences:
                 for change in data["changes"]:
                     yield from self._observed(change)
             case HistoryKind.SLOT:
-                yield Line("A slot was granted", minor=True)
+                yield Line("The session got a slot: its agent may run", minor=True)
             case HistoryKind.DECISION:
                 is_new = data["status"] != self._status
                 self._status = data["status"]

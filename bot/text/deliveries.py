@@ -35,12 +35,12 @@ def why_ignored(reason: str, repository: str) -> str:
 
 def refresh_words(repository: str, subject: str) -> str:
     """Say that the bot reads a subject, such as `issue:12`, again from GitHub."""
-    return f"look again at {subject_words(subject)} of {repository}"
+    return f"the bot reads {subject_words(subject)} of {repository} again"
 
 
 def command_words(actor: str, command: str, subject: str) -> str:
     """Say who gave which command on which subject, such as `number:12`."""
-    return f"@{actor} commands {command} on {subject_words(subject)}"
+    return f"@{actor} gave the command `{command}` on {subject_words(subject)}"
 
 
 def subject_words(subject: str) -> str:

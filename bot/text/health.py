@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from bot.text.next_action import BUTTONS
 from lifecycle.read.sentences import duration
 
 
@@ -37,14 +38,15 @@ def worker_failing(name: str) -> str:
 
 def inbox_waits(count: int, seconds: float) -> str:
     """Say that deliveries wait for longer than they should."""
-    many = "1 delivery waits" if count == 1 else f"{count:,} deliveries wait"
-    return f"{many} to be processed, the oldest for {_words(seconds)}"
+    many = "1 webhook delivery waits" if count == 1 else f"{count:,} webhook deliveries wait"
+    return f"{many} to be processed, the oldest for {_words(seconds)}; see the server's log"
 
 
 def failed_actions(count: int) -> str:
     """Say that the bot has given up actions of open sessions."""
     many = "1 action" if count == 1 else f"{count:,} actions"
-    return f"the bot has given up on {many} of open sessions; their pages offer a retry"
+    button = BUTTONS["retry"].label
+    return f'the bot has given up on {many} of open sessions; press "{button}" on their pages'
 
 
 def low_limit(account: str, resource: str, remaining: int, limit: int) -> str:

@@ -10,7 +10,7 @@ _EVENTS: Final[Mapping[str, str]] = {
     "created": "Issue #{issue} given to the agent {agent}: {title}",
     "command": "{kind} {text}",
     "observed": "{changes}",
-    "slot": "Slot granted",
+    "slot": "The session got a slot: its agent may run",
     "decision": "{because}",
     "done": "{action}: {result}",
     "failed": "{action}: {error}",

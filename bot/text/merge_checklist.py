@@ -15,20 +15,20 @@ class Need(NamedTuple):
 
 
 NEEDS: Final = (
-    Need("No freeze", frozenset({"frozen"})),
+    Need("Freeze", frozenset({"frozen"})),
     Need("Ready for review", frozenset({"draft"})),
     Need(
         "Checks",
         frozenset({"ci_failing", "ci_pending", "ci_held", "not_settled", "ci_missing"}),
-        "all checks that count have passed",
+        "all required checks have passed (all checks, if none is required)",
     ),
     Need("Review", frozenset({"changes_requested", "review_required"}), "no review is missing"),
     Need(
-        "No conflicts",
+        "Base branch",
         frozenset({"conflict", "behind", "unknown"}),
-        "it can be merged into its base branch",
+        "the pull request can be merged into it",
     ),
-    Need("Not held", frozenset({"held", "stacked"})),
+    Need("Hold", frozenset({"held", "stacked"})),
     Need("Branch protection", frozenset({"protected"})),
     Need("Merge queue", frozenset({"queued"})),
 )
@@ -38,14 +38,15 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "behind": "Mergewright updates the branch before it merges, or on the command `update`",
     "changes_requested": "the agent addresses the review",
     "ci_failing": "the agent fixes the checks",
-    "ci_held": "a person reruns or approves the checks on GitHub, unless Mergewright does",
-    "ci_missing": "a person starts the checks on GitHub, or commands `merge`",
+    "ci_held": "a person reruns or approves the checks on GitHub; Mergewright reruns cancelled ones"
+    " once, where it can",
+    "ci_missing": "a person starts the checks on GitHub, or gives the command `merge`",
     "ci_pending": "the checks finish by themselves",
     "conflict": "the agent resolves the conflict",
     "draft": "Mergewright marks the pull request as ready once its checks pass, or a person does",
     "frozen": "a person unfreezes the session",
     "held": "a person removes what holds the merge",
-    "not_settled": "the wait ends by itself within a minute or two",
+    "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",
     "protected": "a person has to meet or change the rule on GitHub",
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
@@ -64,7 +65,7 @@ NOT_READY: Final = "waits for the lines above"
 #: Who merges an unblocked pull request, by what `merge_awaits` returns.
 MERGED_BY: Final[Mapping[Reason | None, str]] = {
     None: "Mergewright merges the pull request as soon as nothing blocks it",
-    Reason.AWAITS_MERGE: "a person commands `merge`",
+    Reason.AWAITS_MERGE: "a person gives the command `merge`",
     Reason.AWAITS_MANUAL_MERGE: "a person merges it on GitHub",
     Reason.MERGE_BARRED: "a person merges it on GitHub, because a rule keeps the bot from it",
 }

@@ -159,8 +159,9 @@ def outsider(login: str) -> str:
     return (
         f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
         "only people with write access, and those listed in the configuration, can instruct the "
-        "bot. The commands `merge`, `allow`, `budget` and `adopt` always need write access. One of "
-        "these people can repeat the action."
+        "bot. People with the permission `triage` can give the commands `answer` and `tell`; "
+        "`merge`, `allow`, `budget` and `adopt` always need write access. Ask somebody with write "
+        "access to repeat it."
     )
 
 
@@ -290,8 +291,8 @@ def foreign_branch(branch: str) -> str:
 def tracked_env_files(names: Iterable[str]) -> str:
     """Say why a run does not start: git tracks files into which secrets would be written."""
     return (
-        f"the repository has {', '.join(names)}, which `env-files` would fill with values of the"
-        " server: remove it from the repository or from `env-files`"
+        f"the repository contains {', '.join(names)}, but the setting `env-files` would copy files"
+        " of the server to these paths: remove them from the repository or from the setting"
     )
 
 
@@ -307,7 +308,8 @@ def too_many_lfs_files(megabytes: int, most: int) -> str:
     """Return why a run does not start: the checkout's files of Git LFS exceed the limit."""
     return (
         f"the checkout has {megabytes} MB of Git LFS files, more than lfs-max-mb = {most}: raise"
-        " the limit, leave folders out with `sparse`, or set it to 0 to have only pointers there"
+        " this setting, set it to 0 to have only the pointers of these files in the checkout, or"
+        " leave folders out with the setting `sparse`"
     )
 
 
@@ -321,15 +323,16 @@ def lfs_files_missing(paths: str) -> str:
 
 #: Why a push is refused.
 LFS_FILE_REFUSED = (
-    "a file of Git LFS contains a secret of this machine; remove it from every commit"
+    "a file of Git LFS contains a secret of the server; remove the secret from this file in every"
+    " commit"
 )
 
 
 def rewritten(adopted: str) -> str:
     """Say why commits are not pushed to an adopted branch: they replace a person's commits."""
     return (
-        f"the commits do not contain {adopted[:7]}, the pull request's head when it was adopted; "
-        "rebase them onto it: Mergewright never rewrites people's commits"
+        f"the agent's commits are not on top of {adopted[:7]}, which was the pull request's head at"
+        " its adoption; rebase them onto that commit: Mergewright never rewrites people's commits"
     )
 
 
@@ -353,10 +356,14 @@ def held_commits(
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),
         (
-            f"{sha[:7]} has somebody else as its author or committer: {email}"
+            f"{sha[:7]} has an author or committer who is neither the bot nor in"
+            f" `policy.commit-authors`: {email}"
             for sha, email in foreign
         ),
-        (f"the push removes {sha[:7]} by {email} from the branch" for sha, email in removed),
+        (
+            f"the push would remove the commit {sha[:7]} by {email} from the branch"
+            for sha, email in removed
+        ),
         (
             f"{path or 'the message'} of {sha[:7]} contains what looks like a token or key"
             for sha, path in suspicious

@@ -30,7 +30,7 @@ BUTTONS: Final[Mapping[str, ButtonWords]] = {
     MAKES_PULL: ButtonWords(
         "Make a pull request",
         "The agent is asked to commit its work, which is then pushed to GitHub, where others can"
-        " read it. It cannot become a chat again.",
+        " read it. The session cannot become a chat again.",
     ),
     "restart": ButtonWords(
         "Restart",

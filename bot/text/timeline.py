@@ -47,7 +47,7 @@ _OBSERVED: Final = tuple(
         (r"program was ended by (signal \d+)", _minor("The agent's program was ended by {0}")),
         (r"program was lost: (.*)", Line("The agent's program was lost: {0}", "bad")),
         (r"program is gone", Line("The agent's program is gone", "bad")),
-        (r"runtime/program (\S+) -> (\S+)", _minor("Terminal/program changed from {0} to {1}")),
+        (r"runtime/program (\S+) -> (\S+)", _minor("Terminal and program: {0} before, {1} now")),
         (r"workspace at no commit", _minor("The workspace has no commit")),
         (r"workspace at (\w+)", Line(_COMMITTED, replaces=_COMMITTED.partition("{")[0])),
         (r"workspace has uncommitted changes", _minor("The workspace has uncommitted changes")),

@@ -219,7 +219,7 @@ class Demo:
             assert not self._pulls_with(file), "a chat opened a pull request by itself"
             fold = page.locator("#confirm-pull-request")
             fold.locator("summary").click()
-            expect(fold).to_contain_text("It cannot become a chat again")
+            expect(fold).to_contain_text("The session cannot become a chat again")
             fold.get_by_role("button", name="Make a pull request").click()
             expect(page.get_by_role("link", name="pull request #").first).to_be_visible()
             expect(fold).to_have_count(0)

@@ -30,4 +30,4 @@ def test_no_run_starts_whose_files_the_repository_would_commit(site: Site, tmp_p
     site.has_env_files({".env": "PASSWORD=hunter2-of-ada\n"})
     refusal = site.tries_to_start()
     assert isinstance(refusal, Rejected)
-    assert refusal.why.startswith("the repository has .env, which `env-files` would fill")
+    assert refusal.why.startswith("the repository contains .env, but the setting `env-files`")

@@ -140,7 +140,7 @@ def test_a_recorded_webhook_is_explained_without_effects(
     result = mergewright("replay", "--delivery", str(PAYLOADS / "issues.json"), "--event", "issues")
     assert result.code == 0, result.err
     assert "issues would cause:" in result.out
-    assert f"{name}  look again at issue #12 of acme/widgets" in result.out
+    assert f"{name}  the bot reads issue #12 of acme/widgets again" in result.out
     assert deployment.paths.database.read_bytes() == before
 
 

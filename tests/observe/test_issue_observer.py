@@ -210,7 +210,7 @@ def test_a_webhook_about_a_repository_concerns_no_single_session(bench: Bench) -
     webhook = WebhookFile(event="repository", body=json.dumps(body).encode())
     inbox = Inbox(bench.store, frozenset({REPOSITORY}), lambda: None)
     assert effects(bench.store, inbox, webhook) == [
-        Effect(what=f"look again at {words} of {REPOSITORY}", session="")
+        Effect(what=f"the bot reads {words} of {REPOSITORY} again", session="")
         for words in ("people's permissions", "everything")
     ]
 

@@ -44,9 +44,9 @@ def test_what_blocks_comes_before_what_is_met() -> None:
         "x Pull request #34: it is open; ",
         "- Checks: failing checks: unit; the agent fixes the checks",
         "- Checks: waits for lint; the checks finish by themselves",
-        "- Not held: it is based on #30; the other pull request is merged first",
+        "- Hold: it is based on #30; the other pull request is merged first",
         "x Review: no review is missing; ",
-        "x No conflicts: it can be merged into its base branch; ",
+        "x Base branch: the pull request can be merged into it; ",
         "- Merge: waits for the lines above; Mergewright merges the pull request as soon as nothing"
         " blocks it",
     ]
@@ -67,7 +67,7 @@ def test_a_person_resolves_what_the_agent_could_not() -> None:
     ("awaits", "resolver", "person"),
     [
         (None, "Mergewright merges the pull request as soon as nothing blocks it", False),
-        (Reason.AWAITS_MERGE, "a person commands `merge`", True),
+        (Reason.AWAITS_MERGE, "a person gives the command `merge`", True),
         (Reason.AWAITS_MANUAL_MERGE, "a person merges it on GitHub", True),
     ],
 )

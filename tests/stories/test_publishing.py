@@ -40,7 +40,7 @@ def test_a_token_and_a_forged_author_are_held_until_a_person_allows_the_commit(
     assert held.branch not in world.repo.heads
     commit = held.work.head
     for words in (
-        "somebody else as its author or committer: alice@example.com",
+        "neither the bot nor in `policy.commit-authors`: alice@example.com",
         "deploy.sh of",
         "looks like a token or key",
     ):

@@ -31,4 +31,4 @@ def test_a_reason_names_the_repository() -> None:
 )
 def test_subjects_are_words(subject: str, words: str) -> None:
     assert subject_words(subject) == words
-    assert refresh_words("acme/widgets", subject) == f"look again at {words} of acme/widgets"
+    assert refresh_words("acme/widgets", subject) == f"the bot reads {words} of acme/widgets again"

@@ -34,6 +34,12 @@ NOW, HEAD = datetime(2030, 1, 1, tzinfo=UTC), "a" * 40
         ("agent active: output grew", "The agent is at work: output grew", "calm", True),
         ("agent ready", "The agent has finished its turn", "calm", True),
         ("agent blocked: no credit", "The agent is blocked: no credit", "bad", False),
+        (
+            "runtime/program alive/alive -> unknown/unknown",
+            "Terminal and program: alive/alive before, unknown/unknown now",
+            "calm",
+            True,
+        ),
         ("program exited with 0", "The agent's program exited with code 0", "calm", True),
         ("program exited with 3", "The agent's program exited with code 3", "bad", False),
         ("workspace at 3f2a91c", "The agent committed `3f2a91c`", "calm", False),

@@ -84,13 +84,13 @@ def test_a_delivery_names_its_session_what_it_caused_and_what_happened_next(site
         page = site.seen(path).text
         assert f'<a href="/sessions/{session}">{session}</a>' in page
         words = shown(site, path)
-        assert "Look again at issue #1 of acme/widgets. widgets-1" in words
-        assert "@mara commands stop on #1. widgets-1" in words
+        assert "The bot reads issue #1 of acme/widgets again. widgets-1" in words
+        assert "@mara gave the command stop on #1. widgets-1" in words
     assert "What happened next in its sessions" in shown(site, "/deliveries/d-1")
     detail = site.seen("/api/v1/deliveries/d-1").json()
     assert detail["delivery"]["outcomes"] == [
-        {"text": "look again at issue #1 of acme/widgets", "session": session},
-        {"text": "@mara commands stop on #1", "session": session},
+        {"text": "the bot reads issue #1 of acme/widgets again", "session": session},
+        {"text": "@mara gave the command `stop` on #1", "session": session},
     ]
     assert [one["session"] for one in detail["next"]] == [session]
 
@@ -102,8 +102,8 @@ def test_a_command_that_names_a_session_leads_to_that_one(site: Site) -> None:
     arrives(site, "d-1", "issue_comment", comment(text))
     arrives(site, "d-2", "issue_comment", comment(text), processed=False)
     assert site.seen("/api/v1/deliveries/d-1").json()["delivery"]["outcomes"] == [
-        {"text": "look again at issue #1 of acme/widgets", "session": session},
-        {"text": "@mara commands stop on widgets-2", "session": "widgets-2"},
+        {"text": "the bot reads issue #1 of acme/widgets again", "session": session},
+        {"text": "@mara gave the command `stop` on widgets-2", "session": "widgets-2"},
     ]
     found = site.seen("/api/v1/deliveries/d-2/dry-run").json()
     assert [one["session"] for one in found["effects"]] == [session, "widgets-2"]
@@ -133,7 +133,7 @@ def test_a_dry_run_shows_what_a_delivery_would_cause_and_changes_nothing(site: S
     session = site.session(1)
     arrives(site, "d-1", "issue_comment", comment("@mergewright stop"), processed=False)
     words = shown(site, "/deliveries/d-1?dry=true")
-    assert "Look again at issue #1 of acme/widgets. widgets-1" in words
+    assert "The bot reads issue #1 of acme/widgets again. widgets-1" in words
     assert "@mara asks: stop. widgets-1" in words
     assert site.store.commands.new() == []
     assert [one.id for one in site.store.deliveries.waiting()] == ["d-1"]

@@ -78,8 +78,9 @@ def test_backlogs_have_their_size_and_their_age(site: Site) -> None:
     site.store.deliveries.add([old]).result()
     assert session
     page = words(site)
-    assert "1 delivery waits to be processed, the oldest for 3 minutes." in page
-    assert "The bot has given up on 1 action of open sessions" in page
+    assert "1 webhook delivery waits to be processed, the oldest for 3 minutes; see" in page
+    assert "The bot has given up on 1 action of open sessions; press" in page
+    assert "Retry failed actions" in page
     assert re.search(r"Deliveries to process 1 \d{4}-", page)
     assert re.search(r"Failed actions of open sessions 1 \d{4}-", page)
     state = site.seen("/api/v1/health").json()["state"]

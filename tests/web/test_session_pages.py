@@ -47,7 +47,7 @@ def test_the_page_begins_with_what_blocks_the_merge_and_who_resolves_it(site: Si
     for words in (
         *("Failing checks: &lt;unit&gt;.", "The agent fixes the checks.", "Pull request #34"),
         *(
-            "A person commands <code>merge</code>.",
+            "A person gives the command <code>merge</code>.",
             "Nothing to do: the agent fixes the failed checks.",
         ),
     ):
