@@ -156,7 +156,9 @@ class Machine:
 
     def command_lines(self, prompt: str, isolation: str) -> list[str]:
         """Start Claude Code with a prompt; returns the programs whose command line has it."""
-        kind = AgentType(program="claude", command=("/bin/sh", "-c", "sleep 60; :", "agent"))
+        # A shell starts programs, and has two processes with its command line meanwhile.
+        command = ("/usr/bin/python3", "-c", "import time; time.sleep(60)", "agent")
+        kind = AgentType(program="claude", command=command)
         runtime = Tmux(Options(data=self._data / "runtime"))
         host = LocalHost(runtime, {"claude": Claude(kind)}, self._data)
         place = (_RUN.session, _RUN.branch, self._mirror.path)
