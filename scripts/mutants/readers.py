@@ -86,6 +86,7 @@ EQUIVALENT = {
     ("shared.files", "not self._state, self._value"): "a file that comes back is another one",
     ("claude.reader", "always tail.offset != offset"): "it searches once more",
     ("claude.reader", "without self._subagents.get(other)"): "it reads again what it knows",
+    ("gemini.reader", "without self._transcripts.get(path)"): "it reads again what it knows",
     ("claude.reader", "without self._status_file in known"): "a known status has a file",
     ("aider.reader", "always '```' in words"): "it searches for nothing",
     ("aider.reader", "always line.startswith(_NOT_WORDS)"): "`_note_line` tells words apart too",

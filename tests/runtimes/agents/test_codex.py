@@ -315,6 +315,8 @@ def test_a_usage_limit_has_a_reset_time_if_one_was_reported(
     assert agent.error == "response_too_many_failed_attempts"
     rollout(files, complete(error={**error, "codex_error_info": "internal_server_error"}))
     assert reader.read(alive, None, NOW).limit_until is None
+    rollout(files, complete(error={}))
+    assert reader.read(alive, None, NOW).error == ""
     rollout(files, started())
     agent = reader.read(alive, None, NOW)
     assert (agent.activity, agent.error) == (Activity.ACTIVE, "")

@@ -120,6 +120,8 @@ def test_many_models_and_responses_are_counted_without_keeping_all() -> None:
         counter.count(f"{number:09}" * 30, f"{number:09}" * 30, Usage(input=1))
     used = counter.usage()
     assert used.input == 30_000
+    counter.count("another response", next(iter(used.models)), Usage(input=1))
+    assert next(iter(counter.usage().models.values())).input == 2, "a known model keeps its name"
     assert len(used.models) <= 50
     assert max(map(len, used.models)) <= 200
     assert len(counter._responses) <= 20_000
