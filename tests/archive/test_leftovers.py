@@ -18,7 +18,7 @@ def test_no_file_of_an_isolated_session_outlives_it(keeper: Keeper) -> None:
     object.__setattr__(site.agents, "settings", replace(settings, runtime=runtime))
     keeper.a_session_ends()
     files = site.files
-    assert (files.dir / "spool").is_dir()
+    assert (site.paths.data / "proxy").is_dir(), "a sandbox reaches models through a socket there"
     locked = files.outputs / "deep" / "deeper"
     locked.mkdir(parents=True)
     (locked / "hook").touch()
