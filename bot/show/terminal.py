@@ -198,7 +198,7 @@ def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
     head = session.work.head or (pull.head if pull else "")
     bases = [base for base in (pull.base if pull else "", session.work.base) if base]
     if not head or not bases or session.project not in locations.projects:
-        raise NoChanges("there are no commits yet")
+        raise NoChanges("there are no commits yet: the changes appear once the agent has committed")
     mirror = locations.mirror(session.project)
     try:
         if mirror.path.is_dir():
