@@ -280,7 +280,8 @@ class Tmux:
             return end, None
         dead, active, code, killed = lines[0].split(" ")
         at = from_seconds(int(active))
-        if dead == "1":
+        # A process that exits closes its terminal first, and is found in /proc a little longer.
+        if dead == "1" and not self._supervisor(self._runs / name):
             end = self._record(name) or Exit(at=at)  # Without one, the supervisor could not start.
             if end.code is None and end.signal is None:
                 number = int(killed) if killed else None  # On Linux tmux names no signals.

@@ -381,13 +381,20 @@ def test_unusable_names_and_folders_are_refused_with_a_remedy(tmux: TmuxStage) -
 def test_a_program_that_ends_during_a_look_has_the_recorded_exit(
     tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = tmux.shell("app-1", "exit 3")
+    app = tmux.start("app-1")
+    eventually(lambda: supervised.supervisor(tmux.dir(app)), "its start")
+    # What tmux before 3.5 prints while it does not know the exit yet.
+    unknown = ["1 1000000000  "]
+    with monkeypatch.context() as patch:
+        patch.setattr(supervised, "started", lambda _: False)
+        patch.setattr(tmux.runtime._servers, "run", lambda *_: unknown)
+        assert tmux.runtime.look()[app].exit is None, "its supervisor only closed the terminal"
+    tmux.exits(app, 3)
     eventually(lambda: tmux.seen(app).exit, "its end")
     at_first, recorded = iter([None]), tmux.runtime._record
     monkeypatch.setattr(tmux.runtime, "_record", lambda name: next(at_first, recorded(name)))
     monkeypatch.setattr(supervised, "started", lambda _: False)
-    # What tmux before 3.5 prints while it does not know the exit yet.
-    monkeypatch.setattr(tmux.runtime._servers, "run", lambda *_: ["1 1000000000  "])
+    monkeypatch.setattr(tmux.runtime._servers, "run", lambda *_: unknown)
     end = tmux.runtime.look()[app].exit
     assert end is not None
     assert end.code == 3
