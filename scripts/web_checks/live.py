@@ -198,8 +198,8 @@ class Demo:
             expect(page.locator(".timeline")).to_contain_text(noted)
         logs = notes(self._paths.host.glob(f"sessions/*/spool/{LOG}"))
         # Messages of the bot have a mark: the check may have failed meanwhile.
-        typed = [one["words"] for one in logs if one["session"] == name and not one["mark"]]
-        typed = [words for words in typed if words]
+        own = [one for one in logs if one["session"] == name and not one["mark"]]
+        typed = [one["words"] for one in own if one["words"]]
         assert typed == [[_WORD], [_OTHER_WORD]], typed
 
     def play_chat(self) -> None:
