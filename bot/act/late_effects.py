@@ -72,7 +72,9 @@ class LateEffects:
             try:
                 self._remove(due)
             except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
-                log.warning("%s: %s: not compared: %s", due.subject, due.action.key, failure)
+                log.warning(
+                    "%s: %s: duplicates not removed: %s", due.subject, due.action.key, failure
+                )
                 failed.add(due.seq)
 
         def expected(one: InheritedAction) -> bool:

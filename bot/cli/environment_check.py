@@ -238,7 +238,7 @@ def _memory(settings: Settings, end: SandboxEnd, output: OutputScan) -> CheckRes
     if end.memory_kills:
         return fail(f"more than {limit} MB: {end.memory_kills} processes were killed", remedy)
     if output.out_of_memory:
-        return fail(f"a program got no more memory; the limit is {limit} MB", remedy)
+        return fail(f"a program ran out of memory; the limit is {limit} MB", remedy)
     if output.no_space:
         return fail(
             "no space left: temporary folders are in memory and may fill half of the memory limit",

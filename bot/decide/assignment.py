@@ -51,7 +51,7 @@ class Assignment:
         return found.tools if found else ()
 
     def choose(self, name: str, project: str, requester: str, about: str = "") -> AssignedAgent:
-        """Choose the agent for a session. `name` is an agent, an `AGENT TYPE` or an agent type.
+        """Choose the agent for a session. `name` is an agent, a type or `AGENT TYPE`.
 
         An agent without a type gets its first type. For an agent type, the agent with the fewest
         open sessions is chosen, by default. With the project's setting `affinity = "last"`, the

@@ -72,7 +72,7 @@ def followed(
     settings: Settings,
     configured: Collection[int],
 ) -> list[InstalledProject]:
-    """Return the projects that follow from the installations `found`, sorted by name.
+    """Return the projects `before`, updated to the installations `found`, sorted by name.
 
     `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
     the installations, its project's name stays reserved until a new repository of the same name

@@ -283,10 +283,10 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
 
 
 def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Count the project's ended sessions, if the project has no open session now.
+    """Count the sessions that ended since the last count, if the project has none open now.
 
-    Stores in this session how many ended in each status since the project last had no open session.
-    Call it in the transaction that ends the session.
+    Stores in this session how many of them ended in each status. Call it in the transaction that
+    ends the session.
     """
     ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))
     since = max((one.ended.at for one in ends if one.id != session and one.finished), default=None)

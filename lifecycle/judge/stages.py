@@ -199,9 +199,9 @@ def _crash(ending: Exit | None, crashes: int) -> Finding:
 def hold_of(view: SessionView, stage: Stage) -> Hold:
     """Return whether an ended session still has its program, and after a merge its workspace.
 
-    After another outcome the program is stopped at once; the workspace, which is released after
-    `Policy.workspace_days`, counts only while its release is pending. A stop or release that failed
-    for good counts as done.
+    Without a merge the program is stopped at once. The workspace is released only after
+    `Policy.workspace_days`; until then it is not waited for. A stop or release that failed for good
+    counts as done.
     """
     facts, history = view.facts, view.history
     kind = _RELEASE if stage is Stage.MERGED else _STOP

@@ -84,7 +84,7 @@ class Isolation(Protocol):
         ...
 
     def answers(self) -> bool:
-        """Whether the engine of containers answers within a second.
+        """Whether the container engine answers within a second.
 
         True for isolations without an engine.
         """

@@ -153,7 +153,7 @@ class LfsClient:
 
 
 def _no_login(request: httpx.Request) -> httpx.Request:
-    """Add no login, not even one from `.netrc`."""
+    """Return the request unchanged, so that httpx adds no login from `.netrc`."""
     return request
 
 

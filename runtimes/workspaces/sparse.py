@@ -16,7 +16,7 @@ _SETTINGS = "[core]\nsparseCheckout = true\nsparseCheckoutCone = true\n"
 def restrict(repository: Path, place: Path, folders: Sequence[str]) -> None:
     """Make git check out only these folders of a repository. If there are none, change nothing.
 
-    `place` is git's folder for this checkout: the repository, or a folder below `worktrees`. Raises
+    `place` is the git directory of the checkout: `repository`, or one below its `worktrees`. Raises
     `OSError`.
     """
     if folders:

@@ -249,10 +249,10 @@ class Worktree:
     def off_branch(self, known: str) -> OffBranch | None:
         """Return the agent's commits that are neither on the session's branch nor on GitHub.
 
-        While the session's branch is not checked out, these are the commits that are. Otherwise,
-        only if the session's branch has no commits of its own, they are those of the other branch
-        with the newest commit. Returns None if there are no such commits. `known` is the last known
-        commit of the session's branch, for a branch that the agent has renamed or removed.
+        If something other than the session's branch is checked out, these are its commits. If the
+        session's branch is checked out and has no commits of its own, they are those of the other
+        branch with the newest commit. Returns None if there are no such commits. `known` is the
+        last commit known of the session's branch, if the agent renamed or removed that branch.
         """
         with self._locked():
             tip, base = self.head() or known, self._marker.read_text()

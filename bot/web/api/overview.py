@@ -70,7 +70,7 @@ class Account(Struct, frozen=True, kw_only=True):
 
     login: Annotated[str, Meta(description="On GitHub; if empty, of the page's token.")]
     most: Annotated[str, Meta(description="The permission that the token allows at most.")]
-    expires: Annotated[datetime | None, Meta(description="When a personal token ends.")]
+    expires: Annotated[datetime | None, Meta(description="When a personal token expires.")]
     permissions: Annotated[
         Mapping[str, str],
         Meta(description="What it may do in each project: read, triage, write or admin."),

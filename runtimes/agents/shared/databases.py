@@ -59,7 +59,7 @@ def copy_database(database: Path, into: Path) -> None:
     """Copy one state of a database to `into`, and its write-ahead log to `into` with `-wal`.
 
     Raises `sqlite3.Error` if a file cannot be copied, or if the copy may mix two states of the
-    database. New entries at the end of the log, made meanwhile, are no reason.
+    database. Entries appended to the log during the copy do no harm.
     """
     try:
         with open_regular(database) as file:
