@@ -54,6 +54,37 @@ class CannotListen(Exception):
     """Listening failed; the message has the reason and the remedy."""
 
 
+class _JoiningTransport(asyncio.Transport):
+    """A transport that sends together what is written in one step of a task.
+
+    uvicorn writes the head and the body of a response one after the other. Two system calls would
+    cost more, and wake the client twice. All methods but these three are those of the transport.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+        for name in ("abort", "get_extra_info", "is_closing", "pause_reading", "resume_reading"):
+            setattr(self, name, getattr(transport, name))
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send the data when the event loop has finished its current step."""
+        if not self._parts:
+            self._loop.call_soon(self._send)
+        self._parts.append(bytes(data))
+
+    def close(self) -> None:
+        """Close the connection after everything that was written is sent."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._parts:
+            self._transport.write(b"".join(self._parts))
+            self._parts.clear()
+
+
 class _Protocol(HttpToolsProtocol):
     """HTTP with limits: on time and size of headers, on the time of bodies, and on connections.
 
@@ -70,7 +101,7 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the time limit of the first request. Close a connection if there are too many."""
-        super().connection_made(transport)
+        super().connection_made(_JoiningTransport(transport, self.loop))
         self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
         if len(self.connections) > self.most:
@@ -160,6 +191,7 @@ class _ProxyProtocol(_Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Prepare for a request to a proxy or to this server."""
         super().connection_made(transport)
+        self._own = transport
         self._head: bytearray | None = bytearray()  #: If None, it is no request to a proxy.
 
     def data_received(self, data: bytes) -> None:
@@ -185,10 +217,10 @@ class _ProxyProtocol(_Protocol):
         self.idle.pop(self, None)
         reader = asyncio.StreamReader(loop=self.loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self.loop)
-        self.transport.set_protocol(protocol)
-        protocol.connection_made(self.transport)
+        self._own.set_protocol(protocol)
+        protocol.connection_made(self._own)
         reader.feed_data(rest)
-        writer = asyncio.StreamWriter(self.transport, protocol, reader, self.loop)
+        writer = asyncio.StreamWriter(self._own, protocol, reader, self.loop)
         task = self.loop.create_task(self.handler(head, reader, writer))
         self.tasks.add(task)
         task.add_done_callback(self._handled)

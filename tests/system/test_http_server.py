@@ -103,6 +103,17 @@ def test_a_large_body_in_small_chunks_is_no_header(serve: Callable[..., HttpServ
     assert httpx.post(url, content=chunks).text == str(300_000)
 
 
+@pytest.mark.parametrize("ending", [b"", b"Connection: close\r\n"])
+def test_head_and_body_of_a_response_arrive_together(
+    serve: Callable[..., HttpServer], ending: bytes
+) -> None:
+    with closing(connect(serve())) as connection:
+        for _ in range(1 if ending else 50):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + ending + b"\r\n")
+            assert connection.recv(65_536).endswith(b"\r\n\r\nhere")
+        assert not ending or connection.recv(1) == b""
+
+
 @pytest.mark.parametrize("begun", [b"", b"a"])
 def test_a_body_that_does_not_arrive_in_time_is_refused(
     serve: Callable[..., HttpServer], begun: bytes
