@@ -36,7 +36,7 @@ _REASONS = {
 #: Time limit for a client to send its headers.
 _HEADERS_SECONDS = 20.0
 #: Time limit for a client to send a body, from its headers on.
-_BODY_SECONDS = 60.0
+_BODY_SECONDS = 20.0
 #: The most bytes of a request line with its headers, and of chunk headers and trailers in a body.
 HEADERS_BYTES = 65_536
 #: The most bytes of the head (request line and headers) of a request to a proxy.

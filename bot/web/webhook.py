@@ -1,8 +1,8 @@
 """The busiest route, `POST /webhooks/github`, which receives webhook deliveries.
 
-It is a plain ASGI route, which counts and checks the bytes itself and answers 202 only after the
-delivery is committed. The order of its checks is fixed: no body is parsed before its signature is
-verified.
+It is a plain ASGI application, which `bot.web.app` calls without Litestar. It counts and checks
+the bytes itself, and answers 202 only after the delivery is committed. The order of its checks is
+fixed: no body is parsed before its signature is verified.
 """
 
 import asyncio
@@ -11,11 +11,10 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import cast
 
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import HTTPScope, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from msgspec import Struct
 
 from bot.intake.inbox import Inbox
@@ -24,7 +23,6 @@ from bot.store import Delivery, DeliveryOutcome
 from bot.system.log import log_fields
 from bot.system.metrics import WEBHOOKS
 from bot.web.health import Health
-from bot.web.visitor import public
 
 PATH = "/webhooks/github"
 
@@ -32,6 +30,7 @@ PATH = "/webhooks/github"
 _Waiting = tuple[Delivery, asyncio.Future[DeliveryOutcome]]
 
 _log = logging.getLogger(__name__)
+_count_of = cache(WEBHOOKS.labels)
 _DELIVERY = re.compile(r"[A-Za-z0-9-]{1,100}")
 _EVENT = re.compile(r"[a-z0-9_]{1,100}")
 
@@ -41,7 +40,6 @@ class WebhookLimits(Struct, frozen=True, kw_only=True):
 
     body_bytes: int = 26_214_400  #: Of one delivery; GitHub sends no more than 25 MiB.
     unverified_bytes: int = 134_217_728  #: In memory for all connections, before verification.
-    body_seconds: float = 10.0  #: GitHub's own time limit for a delivery.
 
 
 class _Refused(Exception):
@@ -55,21 +53,20 @@ class _Refused(Exception):
 
 def webhook(
     inbox: Inbox, secrets: Sequence[str], health: Callable[[], Health], limits: WebhookLimits
-) -> ASGIRouteHandler:
-    """Return the route, which accepts deliveries that are signed with any of `secrets`.
+) -> ASGIApp:
+    """Return the application, which accepts deliveries that are signed with any of `secrets`.
 
     Empty secrets do not count. Without a secret, every delivery is refused with the status 401.
     """
     receiver = _Receiver(inbox, secrets, health, limits)
 
-    @asgi(PATH, copy_scope=False, opt=public())
     async def receive_delivery(scope: Scope, receive: Receive, send: Send) -> None:
         headers: Mapping[str, str] = {}
-        try:  # The route has no websockets.
+        try:  # `bot.web.app` passes no websockets.
             status, text = await receiver.take(cast(HTTPScope, scope), receive)
         except _Refused as refusal:
             status, text, headers = refusal.status, str(refusal), refusal.headers
-        WEBHOOKS.labels(status).inc()
+        _count_of(status).inc()
         await _answer(send, status, text, headers)
 
     return receive_delivery
@@ -166,12 +163,9 @@ class _Receiver:
             raise _Refused(401, "no SHA-256 signature: set a secret in the webhook's settings")
         chunks: list[bytes] = []
         try:
-            async with asyncio.timeout(self._limits.body_seconds):
-                await self._read(receive, chunks)
+            await self._read(receive, chunks)
             body = b"".join(chunks)
             genuine = verify(self._secrets, body, signature)
-        except TimeoutError:
-            raise _Refused(408, "the body did not arrive in time", connection="close") from None
         finally:
             self._unverified -= sum(map(len, chunks))
         if not genuine:

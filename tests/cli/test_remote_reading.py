@@ -117,7 +117,7 @@ class Served:
             caps=lambda: caps(settings),
             terminal=terminal(self.store, locations, Redaction([TOKEN])),
             keyboard=TerminalInput(self.store, lambda _: True, lambda: None, time.monotonic),
-            limits=WebhookLimits(unverified_bytes=1_000_000, body_seconds=5.0),
+            limits=WebhookLimits(unverified_bytes=1_000_000),
         )
         self.server = HttpServer(app, "127.0.0.1", 0)
         self.server.start()

@@ -55,7 +55,7 @@ SETTINGS = Settings(
     projects={"widgets": ProjectSettings(repository="acme/widgets", agent="shell")},
     agent_types={"shell": AgentTypeSettings(program="shell")},
 )
-LIMITS = WebhookLimits(unverified_bytes=30_000_000, body_seconds=5.0)
+LIMITS = WebhookLimits(unverified_bytes=30_000_000)
 
 
 def forget_metrics() -> None:

@@ -92,7 +92,7 @@ WANTED = {
     f"PUT {API}/deliveries/{{id}}/retry": Needs(EVERY, ADMIN),
 }
 PUBLIC = {
-    *("GET /healthz", "GET /readyz", "GET /static/{file_path}", "* /webhooks/github"),
+    *("GET /healthz", "GET /readyz", "GET /static/{file_path}"),
     *("GET /login", "POST /login", "POST /logout", "GET /login/github", "GET /login/callback"),
 }
 BODIES: dict[str, dict[str, Any]] = {

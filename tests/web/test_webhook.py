@@ -171,7 +171,7 @@ def test_a_chunked_delivery_is_accepted(site: Site) -> None:
 
 
 def test_unverified_bytes_are_capped_over_all_connections(make_site: Callable[..., Site]) -> None:
-    site = make_site(limits=WebhookLimits(unverified_bytes=MIB, body_seconds=PATIENCE))
+    site = make_site(limits=WebhookLimits(unverified_bytes=MIB))
     with connected(site) as first, connected(site) as second:
         body = b"x" * MIB
         first.sendall(head(content_length=MIB, **signed(body)) + body[:-1])
@@ -199,16 +199,6 @@ def test_unverified_bytes_are_released_after_every_outcome(
         for n in range(4)
     }
     assert statuses <= {202, 401}
-
-
-def test_a_stalled_body_times_out(make_site: Callable[..., Site]) -> None:
-    site = make_site(limits=WebhookLimits(body_seconds=0.05))
-    with connected(site) as connection:
-        connection.sendall(head(content_length=10, **signed(b"")) + b"x")
-        refused = answer(connection)
-        assert refused.startswith(b"HTTP/1.1 408 ")
-        assert b"connection: close" in refused
-        assert connection.recv(1) == b""
 
 
 def test_an_instance_on_standby_refuses_deliveries_with_its_reason(site: Site) -> None:
