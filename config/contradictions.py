@@ -248,7 +248,7 @@ def _notifier_contradictions(settings: Settings) -> Iterator[str]:
             expected = "expected a time zone, such as Europe/Berlin or UTC"
             yield f"{where}.time-zone = {short(one.time_zone)}: {expected}"
         if one.quiet and one.quiet[:5] == one.quiet[6:]:
-            yield f"{where}.quiet = {short(one.quiet)}: it begins when it ends; remove it"
+            yield f"{where}.quiet = {short(one.quiet)}: begins and ends at the same time; remove it"
         elif digest_is_quiet(one):
             yield f"{where}.digest = {short(one.digest)}: within its quiet hours, {one.quiet}"
     for variable, place in settings.notifier_variables.items():

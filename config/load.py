@@ -170,7 +170,7 @@ def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
-    """Return a line, with a remedy, for each required secret or project that is unusable."""
+    """Return a line with a remedy for each missing or unusable secret, and if no project is set."""
     lacking = no_credentials(settings, secrets)
     wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
@@ -210,7 +210,7 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
 def no_sign_in(settings: Settings, secrets: Secrets) -> list[str]:
     """Return what is missing to sign in, each with its remedy.
 
-    A server that only this machine can reach needs no sign-in; without it, its pages are disabled.
+    A server that only this machine can reach needs no token. Its pages are disabled without one.
     """
     wanted = []
     if settings.sign_in.takes_people and not secrets.client_secret:
@@ -258,7 +258,7 @@ def secret_values(
 
 
 def env_secrets(text: str) -> Iterator[str]:
-    """Yield the secrets in a file of variables: values with secret names, parts of URLs."""
+    """Yield the secrets in a file of variables: by the variables' names, and in URLs."""
     for line in text.splitlines():
         name, _, value = line.strip().removeprefix("export ").partition("=")
         value = value.strip().strip("'\"")
@@ -268,7 +268,7 @@ def env_secrets(text: str) -> Iterator[str]:
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file with a variable's secret, and what names the file, for messages; or None.
+    """Return the file with a secret, or None, and for messages the words for its source.
 
     The variable `VARIABLE_FILE` names the file, or the file is systemd's credential of this name:
     https://systemd.io/CREDENTIALS/

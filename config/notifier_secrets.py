@@ -67,7 +67,7 @@ def unfit_secrets(
 ) -> Iterator[str]:
     """Yield a line for each unusable secret of a notifier, with its remedy.
 
-    `secrets` are given by environment variable. Missing secrets are ignored.
+    `secrets` maps environment variables to their values. Missing secrets are ignored.
     """
     for name, one in notifiers.items():
         url, secret = secrets.get(one.url, ""), secrets.get(one.secret, "")

@@ -12,7 +12,7 @@ from config.settings import ModelPrice
 
 @cache
 def shipped_prices() -> Mapping[str, ModelPrice]:
-    """Return the prices in `prices.toml`, by model or pattern, with the day of their lookup."""
+    """Return the prices in `prices.toml`, by model or pattern, each with its day of lookup."""
     found = tomllib.loads(files("config").joinpath("prices.toml").read_text("utf-8"))
     day = found["as-of"]
     return {

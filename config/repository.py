@@ -1,7 +1,6 @@
 """A repository's own policy in `.github/mergewright.toml`: as strict as the server's or stricter.
 
-The file may freely choose settings whose values differ but not in strictness, such as the merge
-method.
+Settings whose values do not differ in strictness, such as the merge method, may have any value.
 """
 
 import operator

@@ -250,9 +250,9 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
-    """Return what labels and commands may name: agents, their types, and an agent with a type.
+    """Return what labels and commands may name: agents, agent types and `AGENT TYPE`.
 
-    An agent with a type, for agents that have several types, is written `AGENT TYPE`.
+    `AGENT TYPE` chooses one of the types of an agent that has several.
     """
     types = {kind for one in agents.values() for kind in one.types}
     several = [(name, one.types) for name, one in agents.items() if len(one.types) > 1]
@@ -347,7 +347,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     def identities(self) -> dict[str, AgentSettings]:
         """All agents by name: those in `[agents.NAME]`, and one for each other agent type.
 
-        The agent of a type that no agent in the file has is named like the type.
+        A type that no agent in the file has gets an agent of the same name.
         """
         named = {kind for agent in self.agents.values() for kind in agent.types}
         alone = [kind for kind in self.agent_types if kind not in named]

@@ -50,7 +50,7 @@ class TimingSettings(SettingsTable, frozen=True, kw_only=True):
 class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
     """Retention of data, in days, mostly after the end of a session: `[retention]`.
 
-    Workspaces have `policy.workspace_days`.
+    The retention of workspaces is `policy.workspace_days`.
     """
 
     transient_days: Days = 7.0  #: Deliveries, output, hooks, transcripts.
@@ -132,7 +132,7 @@ class SignInSettings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def takes_token(self) -> bool:
-        """Whether the one token signs in."""
+        """Whether the page token signs people in."""
         return self.method != "github"
 
     @property

@@ -120,7 +120,7 @@ def _waits_for_slot(judged: Judged) -> bool:
 
 
 def _holds_slot(judged: Judged) -> bool:
-    """Whether the session still needs the slot that it may have.
+    """Whether the session still needs its slot, if it has one.
 
     A slot is kept until the program is stopped, at the session's end or to be resumed later.
     """
@@ -134,9 +134,9 @@ def _holds_slot(judged: Judged) -> bool:
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
-    """Return the outcome to remember, which is new if the status differs from the recorded outcome.
+    """Return the session's outcome: the recorded one, or a new one if the status is another.
 
-    Returns None if the session has not ended. In the status `cleanup` the recorded outcome stays.
+    Returns None if the session has not ended. In the status `cleanup`, the recorded one stays.
     """
     status = judged.status
     if status not in TERMINAL:

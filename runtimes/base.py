@@ -134,7 +134,7 @@ class Runtime(Protocol):
 
         With `coloured`, escape sequences for colours and weights are kept (SGR of ECMA-48). With
         `recent`, a text may be up to 30 seconds old, and terminals that did not answer lately are
-        omitted: not for what is typed because of the text. Raises `Unavailable`.
+        omitted, so do not use it to decide what to type. Raises `Unavailable`.
         """
         ...
 

@@ -44,8 +44,8 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str, parent: int = 0) -> int:
     """Run the program that `folder` describes to its end, and return its exit code.
 
-    Returns 128 + N if signal N ended it, and 125 if it was not started. The program also ends when
-    the process `parent` ends, which must be the parent process, unless it is 0.
+    Returns 128 + N if signal N ended it, and 125 if it was not started. `parent` is the pid
+    of this process's parent, with whose end the program ends, too; 0 means that it does not.
     """
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # Lower for tmux: `tmux.sh`.
@@ -164,7 +164,7 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: "Callable[[]
 
 
 def _prepare_sandbox(report: int) -> None:
-    """Give a sandbox `REPORT`, and have it ignore the signals that are for its program."""
+    """Give the sandbox the descriptor `REPORT`; ignore signals that only its program handles."""
     for ignored in (*_WAITED - {signal.SIGCHLD}, *_IGNORED):
         signal.signal(ignored, signal.SIG_IGN)
     os.dup2(report, REPORT)
@@ -205,9 +205,9 @@ def _listen(folder: str, names: dict[int, str]) -> None:
 def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
     """Make a control group with its limits, and move this process into it: cgroups(7).
 
-    Version 1 has the file `tasks`, which moves a single thread, as this process is. That takes
-    50 us, but 5 to 17 ms by `cgroup.procs` (measured): there, the kernel must first keep all other
-    processes from starting threads.
+    Version 1 has the file `tasks`, which moves one thread, and this process has only one. That
+    takes 50 us. With `cgroup.procs` it takes 5 to 17 ms (measured), because the kernel must first
+    keep all other processes from starting threads.
     """
     try:
         os.mkdir(group)
@@ -236,9 +236,9 @@ def _memory_kills(group: str) -> int:
 
 
 def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
-    """Return exit code or negative signal of the program in a sandbox, and the time of its end.
+    """Return the exit code (or negative signal) of a sandbox's program, and the time of its end.
 
-    `code` and `at` are those of the sandbox. They are returned if it ended before its program.
+    `code` and `at` are those of the sandbox. They are used if the program's end was not reported.
     """
     import json
 

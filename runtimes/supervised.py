@@ -256,9 +256,9 @@ def _marked(folder: Path) -> Iterator[int]:
 def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield pid and mark of this user's processes with one of these marks (`NAME=VALUE`).
 
-    Of the processes in a sandbox only the first is searched, whose variables are the run's: others
-    may claim to belong to any run, and end with the first. It may outlive a supervisor that was
-    killed while bubblewrap was setting up the sandbox (measured).
+    In a sandbox, only the first process is examined. It has the run's variables, and all others end
+    with it; those could claim to belong to any run. The first process may outlive a supervisor that
+    was killed while bubblewrap was setting up the sandbox (measured).
     """
     here = Path("/proc/self/ns/pid").readlink()
     for entry in Path("/proc").iterdir():

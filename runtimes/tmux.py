@@ -61,10 +61,10 @@ class _Captured(NamedTuple):
 class Tmux:
     """The tmux runtime. Its folder has a socket for each run, and a link `runs/NAME` to its folder.
 
-    A server of its own for each run, because a program's output can have tmux use memory without
-    end: tmux 3.3a keeps all titles that are pushed (`CSI 22 t`), and every version all combinations
-    of characters that were ever shown. A server that exceeds the limit in `tmux.sh` ends, and its
-    run alone with it.
+    Each run has its own server, because a program's output can make tmux use memory without limit:
+    tmux 3.3a keeps all titles that are pushed (`CSI 22 t`), and every version keeps each
+    combination of characters that was ever shown. A server that exceeds the limit in `tmux.sh`
+    ends, and only its own run ends with it.
 
     The exit that tmux reports counts only if the supervisor has recorded none in the run's folder.
     """
@@ -126,7 +126,7 @@ class Tmux:
         return looked
 
     def _look(self, name: str) -> Seen | None:
-        """Return the probe of one run; None: it was not started."""
+        """Return the probe of one run; None if it was not started."""
         printed = _printed(self._log(name))
         full, at = (printed.full, from_seconds(printed.at)) if printed else (False, None)
         if not full and (known := self._living.get(name)) and supervised.lives(known):
@@ -195,11 +195,11 @@ class Tmux:
     def _if_running(
         self, name: str, first: Sequence[str], done: str, do: Sequence[str], otherwise: str = ""
     ) -> None:
-        """Run the commands `do`, or `otherwise` if the format `done` is true; `first` precedes.
+        """Run `first`, then the commands `do`, or `otherwise` if tmux's format `done` is true.
 
-        `do` is in a file, as it may hold a password. A server that hung until this process had
-        given up then finds no file, and does not type into what the terminal shows by then. Raises
-        `Gone` if the program does not run.
+        `do` is passed in a file, because it may hold a password. The file is removed when this
+        process gives up, so a server that hung meanwhile types nothing late. Raises `Gone` if the
+        program does not run.
         """
         target = f"={name}:"
         exists = ("has-session", "-t", f"={name}", ";")
@@ -271,7 +271,7 @@ class Tmux:
     def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
         """Return the exit with the code that tmux reports, and the time of the last output.
 
-        The exit that the supervisor recorded counts, which may have ended since `end` was read.
+        If the supervisor has recorded an exit since `end` was read, that exit counts.
         Before 3.5, tmux may learn the exit code late (measured).
         """
         try:

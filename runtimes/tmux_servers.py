@@ -72,9 +72,9 @@ class TmuxServers:
         return True
 
     def hang(self, name: str) -> bool:
-        """Whether the run's server did not answer lately, so that a question may be a loss of time.
+        """Whether the run's server did not answer lately, so that it is better not to ask it now.
 
-        It may be asked again after a while, or at once where it matters.
+        It may be asked again after a while, or at once where the answer is necessary.
         """
         return name in self._hanging and monotonic() < self._hanging[name].until
 
@@ -122,7 +122,7 @@ class TmuxServers:
         self.socket(name).unlink(missing_ok=True)  # A server that was killed leaves it.
 
     def _listener(self, name: str) -> int | None:
-        """Return the pid of the server: SO_PEERCRED has the process that listens (unix(7))."""
+        """Return the pid of the server, the process that listens at the socket: see unix(7)."""
         with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
             client.setblocking(False)
             client.connect(os.fsencode(self.socket(name)))

@@ -174,7 +174,7 @@ class MessageSender:
         steps = (before.steps if before else 0) + (not again)
         if attempt >= _ATTEMPTS or steps > _STEPS:
             times = attempt or steps
-            return Rejected(f"answered {times} times, the agent still asks the same question")
+            return Rejected(f"the agent still asks the same question after {times} answers")
         receipt = replace(
             _receipt(before, attempt, self.clock()),
             dialog=dialog.id,

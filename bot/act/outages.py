@@ -96,7 +96,7 @@ def _engine(name: str) -> Resource:
     return Resource(
         name,
         re.compile(rf"\b{name} does not (?:work here|answer): no answer at"),
-        f"{name} does not answer, without which agents cannot be isolated: start it",
+        f"{name} does not answer, and agents cannot be isolated without it: start it",
         lambda _: ISOLATIONS[name].answers(),
     )
 
@@ -153,8 +153,8 @@ class Outages:
     def retry_at(self, message: str, *, of_github: bool) -> datetime | None:
         """Return when to retry an action that failed with `message`, or None without an outage.
 
-        `of_github` says that GitHub did not answer the action's request. Only this request may be
-        at fault, so GitHub is asked again.
+        `of_github` says that GitHub did not answer the action's request. The cause may be this
+        request alone, so GitHub is asked again.
         """
         if self.met(message):
             return self.clock() + _PAUSE

@@ -287,7 +287,7 @@ def _held(
 
 
 def made(mirror: Mirror) -> Mirror:
-    """Return the mirror. Fetches it from GitHub if its folder is missing, as after a restore."""
+    """Return the mirror, fetched from GitHub if its folder is missing, as in a restored backup."""
     if not mirror.path.is_dir():
         mirror.refresh()
     return mirror

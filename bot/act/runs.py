@@ -247,7 +247,7 @@ class AgentRuns:
     def _foreign(self, session: Session, workspace: Worktree) -> Rejected | None:
         """Return the rejection of a start if somebody else pushed the session's branch.
 
-        Returns None if nobody did, or if the session's workspace exists.
+        Returns None if nobody did, if the workspace exists, or for an adopted pull request.
         """
         branch, mirror = session.branch, self.locations.mirror(session.project)
         if session.origin is Origin.PULL:

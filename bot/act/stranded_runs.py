@@ -57,7 +57,7 @@ class StrandedRuns:
                     return
                 self._end(session)
         except RuntimeFailure as failure:
-            _log.error("a run with a lost address of the proxy still runs: %s", failure)
+            _log.error("a run that uses the lost port of the model proxy still runs: %s", failure)
         else:
             self.store.incidents.clear(INCIDENT, self.clock())
 

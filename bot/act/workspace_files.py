@@ -28,7 +28,7 @@ def place_files(
     env_files: Mapping[str, str],
     steering: Sequence[str],
 ) -> Rejected | None:
-    """Write all such files into a workspace before a run; return why the run may not start.
+    """Write these files into a workspace before a run; return why the run may not start.
 
     `base` is the commit at which the session's work begins. `env_files` maps the names of the
     operator's files to their texts. `steering` has the patterns of files that no agent may leave

@@ -247,7 +247,7 @@ class Retention:
             try:
                 all_kept = mirror.preserved() if mirror.path.is_dir() else []
             except GitFailure as failure:
-                log.warning("the mirror of %s: %s", project, failure)
+                log.warning("the mirror of %s could not be read: %s", project, failure)
                 yield _found(Thing.PRESERVED, project, (False, str(failure)), lambda: None)
                 continue
             for kept in all_kept:

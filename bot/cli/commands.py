@@ -27,7 +27,7 @@ PLAIN: Mapping[str, str] = {
     "cancel": "Cancel a requested merge.",
 }
 _MODE = "permission-mode=MODE"
-_MODES = "MODE auto grants permissions that agents need, confirm asks a person, reject refuses them"
+_MODES = "MODE: auto grants what agents ask for, confirm asks a person, reject refuses it"
 _AGENT = f"A name in [agents] or [agent-types]; TYPE is one of the `types` of that agent. {_MODES}."
 #: Commands with an argument of one or more words; `...` marks a required one.
 _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {

@@ -74,7 +74,7 @@ class SessionReader(Protocol):
         """Return sums of usage, of all sessions and projects where the names are empty."""
 
     def prices(self, session: str) -> PriceNotes:
-        """Return what the costs of a session lack, or of all if `session` is empty."""
+        """Return which prices are missing or old for the costs of a session, or of all if empty."""
 
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""

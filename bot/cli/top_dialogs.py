@@ -58,7 +58,7 @@ class Ask(ModalScreen[str]):
         self.dismiss(event.value.strip())
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Keep the text from the board's filter."""
+        """Stop the event here; otherwise the board would take the text for its filter."""
         event.stop()
 
     def action_cancel(self) -> None:
@@ -113,5 +113,5 @@ class Help(ModalScreen[None]):
         yield Static(Text(self._keys))
 
     def action_close(self) -> None:
-        """Close it."""
+        """Close the list of keys."""
         self.dismiss()

@@ -24,7 +24,7 @@ class BoardSource(Protocol):
         """The database or the server, for the screen's first line."""
 
     def board(self, search: str) -> Board:
-        """Read the board; `search` as of a `BoardFilter`."""
+        """Read the board; `search` is as in `BoardFilter`."""
 
     def watch(self, changed: Event, ended: Event) -> None:
         """Set `changed` whenever something happens in a session, until `ended` is set."""

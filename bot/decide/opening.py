@@ -72,8 +72,8 @@ class Opening:
     def open_prompt(self, command: NewCommand) -> None:
         """Open a session or chat for an authorized start command without an issue, or refuse it.
 
-        Idempotent. Once the session exists, its command is settled, so this is not called for it
-        again.
+        Idempotent. Not called again once the session is open, because its command is then recorded
+        as granted.
         """
         self.consider(
             Candidate(
@@ -131,7 +131,7 @@ class Opening:
         if adopted.from_fork:
             return "its branch is in a fork, to which Mergewright does not push"
         if self.projects[candidate.project].push_to == "fork":
-            return "this project has Mergewright push to a fork, and not to this branch"
+            return "in this project Mergewright pushes only to a fork, not to this branch"
         return _edited(candidate, "the command")
 
     def _label(self, candidate: Candidate, label: Labelled, session: Session | None) -> None:
@@ -250,7 +250,7 @@ def _origin(candidate: Candidate, issue: Issue) -> Origin:
 
 
 def _of_request(spawn: Spawn | None) -> Issue:
-    """Return the prompt of a request in place of an issue.
+    """Return the prompt of a request in the form of an issue.
 
     The first line is the title, the rest the body. The body of a chat is the whole first message.
     """

@@ -239,9 +239,9 @@ class Reconciler:
         return wanted
 
     def _takes_keys(self, facts: Facts, action: PressKeys) -> bool:
-        """Whether what a person typed may be typed still. No decision orders it.
+        """Whether the keys of a person may still be typed. No decision orders such an action.
 
-        It does not wait for the end of a freeze, after which it would surprise people.
+        It does not wait until a freeze ends: people would be surprised by keys of long ago.
         """
         current = facts.run == action.run and facts.ended is None
         acts = self.policy_of(facts.project).mode is not Mode.OBSERVE

@@ -54,7 +54,7 @@ class CommandAuthorizer:
         """Take the store, the people's permissions, the clock and two callbacks.
 
         `is_silenced(repository)` says whether the bot must not write to the repository.
-        `open_prompt` settles an authorized start command without an issue.
+        `open_prompt` handles an authorized command that starts a session without an issue.
         """
         self._store = store
         self._open_prompt = open_prompt
@@ -138,7 +138,7 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, why, self._replies(command, topic))
 
     def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
-        """Return the reply that an issue has several sessions, and which one gets the command.
+        """Return a reply that says which of an issue's several sessions gets the command.
 
         Empty if the command names a session, or if the issue has only one session.
         """
@@ -180,7 +180,7 @@ def session_for(store: Store, command: NewCommand) -> Session | None:
 def session_on(store: Store, repository: str, number: int) -> str | None:
     """Return the ID of the session of a pull request or issue; None if it has no session.
 
-    Returns None also for the number 0, which stands for neither.
+    The number 0 means that there is neither, so the result is None.
     """
     if not number:
         return None

@@ -307,7 +307,7 @@ def _is_misspelled(line: str) -> bool:
 
 
 def _as_message(address: Address) -> str:
-    """Return a hint how to send this text, which begins like a command, to the agent; or ""."""
+    """Return a hint on how to send the agent this text, which begins like a command; or ""."""
     shown = _UNQUOTABLE_TEXT.sub("", address.line)
     if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:
         return ""

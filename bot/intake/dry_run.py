@@ -1,4 +1,4 @@
-"""Determines the effects of a webhook, which is stored or in a file, without recording anything."""
+"""Determines the effects of a stored webhook, or of one in a file, and records nothing."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
     """Return the effects that a stored webhook would have now.
 
-    `repository` is named in the explanation if it has none.
+    If the webhook has no effects, the explanation names `repository`.
     """
     webhook = WebhookFile(event=delivery.event, body=delivery.body)
     try:

@@ -26,7 +26,7 @@ _MARK = "deliveries"
 class Redelivery:
     """Requests redelivery of an App's failed webhooks.
 
-    With a token, only a resync makes up for them.
+    A bot that uses a token does not request it; the resync makes up for lost webhooks.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Redelivery:
     def request_lost(self) -> None:
         """Request redelivery of each webhook that failed since the last complete run.
 
-        Idempotent. A delivery that is in the store has arrived meanwhile and is not requested.
+        Idempotent. A delivery that is in the store by now is not requested.
         """
         if not self._github.hook.is_available:
             return
@@ -52,7 +52,7 @@ class Redelivery:
                 if lost[guid].delivered_at < until:
                     self._redeliver(lost[guid])
         except GitHubFailure as failure:
-            log.warning("lost deliveries not requested: %s", failure)
+            log.warning("redelivery of lost webhooks not requested: %s", failure)
             return
         self._cursors.set(_MARK, until)
 

@@ -31,7 +31,7 @@ class SessionExists(Exception):
 
 
 class SpawnRequest(Struct, frozen=True, kw_only=True):
-    """The session a person asks for: on an issue, on a prompt, or a chat (prompt optional)."""
+    """A request for a session: for an issue, for a prompt, or a chat with an optional prompt."""
 
     project: str
     repository: str  #: Of the project.
@@ -51,7 +51,7 @@ def request_session(
 ) -> tuple[NewCommand, bool]:
     """Record a request for a session, and choose the session's ID, which is in `spawn.session`.
 
-    Returns the recorded command, and False if it was recorded under this key before. Raises
+    Returns the recorded command, and whether it is new under this key. Raises
     `InvalidArgument`, whose message says what was expected, `SessionExists` and `KeyReused`.
     """
     asked = NewCommand(

@@ -34,7 +34,7 @@ _STALLED: Final = timedelta(seconds=5)
 class NotTypable(Exception):
     """Nothing can be typed into a session's terminal now.
 
-    `forbidden`: not before the session runs in another way.
+    `forbidden`: the session has no sandbox, so nothing can be typed until a restart in one.
     """
 
     def __init__(self, why: str, remedy: str, *, forbidden: bool = False) -> None:
@@ -52,7 +52,7 @@ class TypingStalled(Exception):
 
 
 class _Allowance(Struct):
-    """The requests that are still taken for a session, as of a time of the monotonic clock."""
+    """How many requests a session had left at the time `at` of the monotonic clock."""
 
     left: float
     at: float

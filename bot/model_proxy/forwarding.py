@@ -157,7 +157,7 @@ class ForwardedRequest:
         return bytes(body)
 
     async def _once(self, body: bytes) -> AsyncIterator[bytes]:
-        """Yield the body once. Its memory is no longer counted when it was sent."""
+        """Yield the body once. After it was sent, its memory is no longer counted."""
         yield body
         self.release()
 

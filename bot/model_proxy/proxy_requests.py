@@ -62,7 +62,7 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
         return cls(host=host, port=port, token=_token(pairs), forwarded=forwarded)
 
     def allowed_by(self, network: str | tuple[str, ...]) -> bool:
-        """Whether a project's setting `network` allows the host and the port."""
+        """Whether a project's `network`, "open" or host patterns, allows this host and port."""
         usual = HTTP if self.forwarded else HTTPS
         if isinstance(network, str):
             return network == "open" and self.port == usual

@@ -284,7 +284,7 @@ class AgentObserver:
         return None
 
     def _receipts(self, run: _ObservedRun, reading: RunReading, now: datetime) -> Observation:
-        """Return which messages have arrived or are missing, and which dialog answers advanced."""
+        """Return which messages arrived or are missing, and which answers advanced their dialog."""
         received, advanced, missing = list[int](), list[int](), list[int]()
         for one in run.awaited:
             receipt = one.receipt
@@ -306,7 +306,7 @@ class AgentObserver:
     def _answer_arrived(self, run: _ObservedRun, receipt: Receipt) -> tuple[bool, bool]:
         """Whether a step of an answer changed the agent's dialog, and whether it was the last step.
 
-        Two checks in a row have to agree, because one may find a half-drawn screen.
+        Two checks in a row have to agree, because a single check may see a half-drawn screen.
         """
         try:
             dialog = self.locations.host.runs.dialog(self.locations.run_of(run.session))
@@ -346,7 +346,7 @@ def _is_awaited(awaited: AwaitedReceipt) -> bool:
 
 
 def _may_arrive(awaited: AwaitedReceipt) -> bool:
-    """Whether the message was sent, or may have been before a crash, and may still arrive."""
+    """Whether the message was sent (or may have been, before a crash) and may still arrive."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 

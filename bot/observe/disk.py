@@ -1,4 +1,4 @@
-"""Observes which sessions have more on disk than they may."""
+"""Observes which sessions exceed their limit of disk space."""
 
 import logging
 from collections.abc import Callable, Sequence

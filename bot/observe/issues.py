@@ -195,9 +195,9 @@ class IssueObserver:
     def _report_new_triggers(
         self, session: Session, issue: Issue, reading: IssueSnapshot, *, foremost: bool
     ) -> Issue:
-        """Report a reopening or a new label; return the issue with the time of its last label.
+        """Report a reopening or a new agent label; return the issue with the time of that label.
 
-        If an issue has several sessions, only the foremost session gets the report.
+        A reopening is reported only for the foremost of an issue's sessions.
         """
         if (
             foremost
@@ -242,7 +242,7 @@ class IssueObserver:
         )
 
     def _adoption(self, project: str, reading: IssueSnapshot, trigger: Requested) -> Candidate:
-        """Return a pull request that a person commands to adopt. Raises `GitHubFailure`."""
+        """Return a candidate for adopting a pull request by command. Raises `GitHubFailure`."""
         candidate = self._candidate(project, reading, trigger)
         repository, number = candidate.repository, candidate.number
         found = self.github.read.pull(repository, number) if reading.is_pull else None
@@ -360,5 +360,5 @@ def _is_spawned_beside(candidate: Candidate) -> bool:
 
 
 def _is_beside(session: str, project: str, number: int) -> bool:
-    """Whether a session is a further one of its issue, and not the first."""
+    """Whether a session is not the first one of its issue, judging by its ID."""
     return session != f"{project}-{number}"

@@ -67,7 +67,7 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
 
 
 def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
-    """Return `now`, with evidence and usage of the reading `before` unless that is too old."""
+    """Return `now`, but keep recent evidence and usage of `before`, to store changes less often."""
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:
@@ -80,7 +80,7 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
 def _counted_failure(
     before: ProbeFailure | None, now: Agent, at: datetime, most: int
 ) -> ProbeFailure:
-    """Return `before`, counted up by one, to `most`; new evidence starts at one."""
+    """Return `before` with its rounds increased, up to `most`; with new evidence, start over."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return ProbeFailure(since=at, evidence=evidence)

@@ -117,7 +117,7 @@ class PullFacts:
     ) -> Frozen | None:
         """Return the freeze that a label of the pull request sets; None without such a label.
 
-        Who added the label is read once, when the label is new.
+        The person who added the label is read only once, when the label is new.
         """
         if not has_any(reading.labels, {FREEZES}):
             return None
@@ -170,7 +170,7 @@ class PullFacts:
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
-        """Return the check, with log and annotations if it failed, but not on the base branch.
+        """Return the check. Add log and annotations if it failed here but not on the base branch.
 
         The log and annotations are read once for each check run. `reported` has the last facts by
         check run.
@@ -240,9 +240,9 @@ def who_pushed(
 
 
 def _current_since(reading: PullSnapshot, was: Pull, pushed_at: datetime | None) -> datetime | None:
-    """Return since when the bot's push has been the head: later comments are about this push.
+    """Return since when the bot's push has been the head. Later comments are about this push.
 
-    Returns None if that is unknown, as when the branch was reset to an older push.
+    Returns None if the time is unknown, as when the branch was reset to an older push.
     """
     if pushed_at is None or (was.head_since is not None and pushed_at < was.head_since):
         return None

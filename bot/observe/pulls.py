@@ -118,7 +118,7 @@ class PullObserver:
             self._read(session, numbers)
 
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
-        """Read the pull requests that a refresh concerns, except those in `read`."""
+        """Read the pull requests of a refresh, except those in `read`, and add them to `read`."""
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
         session, numbers, reading = self._concerned(repository, kind, name)
         if session is None and kind == "branch":
@@ -211,9 +211,10 @@ class PullObserver:
     def _read(
         self, session: Session, numbers: Iterable[int], read: PullSnapshot | None = None
     ) -> timedelta | None:
-        """Read and record pull requests. Returns the pause before another read, if one is needed.
+        """Read and record pull requests. Returns the pause before the next read, or None.
 
-        `read` is the snapshot if the only pull request was just read.
+        Another read is needed while GitHub does not know whether a pull request is mergeable.
+        `read` is the snapshot if there is only one pull request and it was just read.
         """
         repository, known = session.repository, {pull.number: pull for pull in session.pulls}
         fingerprints = {

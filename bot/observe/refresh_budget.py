@@ -81,7 +81,7 @@ class RefreshBudget:
         return budget is None or budget.spare > 0
 
     def request(self, repository: str, subjects: Sequence[str]) -> None:
-        """Request refreshes: the first 20 at once, more as far as the rate limit allows."""
+        """Request refreshes: 20 at once, and more, spread over time, if the rate limit allows."""
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
         self._refreshes.request(refreshes[:_AT_ONCE], now)

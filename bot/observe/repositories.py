@@ -90,7 +90,7 @@ class AccessObserver:
         aliases, place = self.github.aliases, self.github.read.identity(repository)
         before = aliases.get(repository)
         if before is not None and before.name != place.name:
-            log.warning("%s: was named %s and is named %s now", repository, before.name, place.name)
+            log.warning("%s: renamed on GitHub from %s to %s", repository, before.name, place.name)
         aliases[repository] = place
         known = RepositoryRecord(
             id=place.id, name=repository, current_name=place.name, archived=place.archived
@@ -117,7 +117,7 @@ class RepositoryConfig:
     def read(self) -> list[FetchedFile]:
         """Read the files of all repositories; return those that differ from the stored ones.
 
-        Leaves out the files that `read_pushed` read moments ago because they were new.
+        Leaves out new repositories whose files `read_pushed` read moments ago.
         """
         first, self._first_read = self._first_read, {}
         since = self.clock() - _JUST_READ
@@ -127,8 +127,8 @@ class RepositoryConfig:
     def read_pushed(self) -> list[FetchedFile]:
         """Read the files of new repositories, and those whose default branch was pushed.
 
-        Returns the same as `read`. The refreshes of branches remain due, because they also cause
-        reads of pull requests.
+        Returns the files that differ from the stored ones. The refreshes of branches remain due,
+        because they also cause reads of pull requests.
         """
         due = self.refreshes.due(self.clock(), ("branch:",))
         pushed = {(refresh.repository, refresh.subject.removeprefix("branch:")) for refresh in due}

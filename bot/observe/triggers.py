@@ -42,7 +42,8 @@ def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime
 
     Everybody who may set labels may freeze.
 
-    `before` is the last known freeze, used if the event is no longer in the timeline.
+    `before` is the last known freeze. It is used if the timeline that was read lacks the event
+    that added the label.
     """
     if not has_any(reading.labels, {FREEZES}):
         return None

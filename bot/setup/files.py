@@ -80,7 +80,7 @@ def project_name(repository: str) -> str:
 
 
 def existing(folder: Path) -> list[Path]:
-    """Return which files a folder already has, of the configuration, the secrets and the key."""
+    """Return those of the configuration, secrets and key files that already exist in a folder."""
     return [folder / name for name in (CONFIGURATION, SECRETS, KEY) if (folder / name).exists()]
 
 

@@ -258,9 +258,9 @@ class OutboxTable(StoreTable):
         return None if stored is None else _keys.decode(stored["action"])
 
     def take_keys(self, seq: int, action: PressKeys, now: datetime) -> bool:
-        """Erase the text of typed keys and mark them as done, before they are typed.
+        """Erase a person's keys and mark them as done, right before they go to the terminal.
 
-        Returns False if they are not due any more: they must not be typed then.
+        Returns False if they are not due any more: then they must not go there.
         """
         erased = encoded(replace(action, paste="", keys=()))
         return bool(self._execute(_TAKE_KEYS, (now.timestamp(), erased, seq)))
@@ -276,12 +276,12 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def typed_at(self, session: str) -> datetime | None:
-        """Return when a person last typed into the session's terminal; None: not lately."""
+        """Return when a person last typed into the session's terminal; None if not lately."""
         row = self._first(TYPED, (session,))
         return from_timestamp(row["at"]) if row and row["at"] is not None else None
 
     def keys_wait_since(self, session: str) -> datetime | None:
-        """Return since when typed keys wait to be carried out; None: none do."""
+        """Return since when typed keys wait to be carried out; None if there are none."""
         row = self._first(WAITING_KEYS, (session,))
         return from_timestamp(row["at"]) if row and row["at"] is not None else None
 

@@ -172,7 +172,7 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 
 
 class UsageStep(Struct, frozen=True, kw_only=True):
-    """What a session used of a model in `STEP_SECONDS`."""
+    """The usage of one model by a session, in one interval of `STEP_SECONDS`."""
 
     model: str  #: If empty, the agent does not name its models.
     at: int  #: The beginning, in seconds since 1970.
@@ -315,7 +315,7 @@ def add_run_usage(
 
 
 def _costing(usage: Usage, metered: float) -> Usage:
-    """Return the usage with a cost of at least `metered`; of no model if its own is lower."""
+    """Return the usage with a cost of at least `metered`; what is added belongs to no model."""
     more = round(metered - (usage.cost_usd or 0.0), 6)
     if more <= 0:
         return usage

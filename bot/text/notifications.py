@@ -121,7 +121,7 @@ def trial(notifier: str, url: str) -> Words:
     """Return the message of `mergewright notify --test`."""
     return _words(
         "Mergewright: a test message",
-        f"The notifier `{notifier}` works. Nobody has to do anything.",
+        f"The notifier `{notifier}` works. No action is needed.",
         f"See: {url}",
     )
 

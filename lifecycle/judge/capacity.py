@@ -66,7 +66,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class _Cap(NamedTuple):
-    """One limit: which sessions it counts together, how many it allows, and its sentence."""
+    """One limit: which sessions it counts together, how many it allows, and why others wait."""
 
     group: Callable[[Contender], str | None]  #: Sessions of one name are counted; None is not.
     most: Callable[[Caps, str], int]  #: The limit of the group with this name.
@@ -206,9 +206,9 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. A group is omitted if every busy session of the full
-    groups belongs to it: when one of these ends, both groups have a free place, so no place has to
-    be reserved.
+    the groups of each session with a slot. A group is omitted if every session that holds a place
+    in a full group holds one in it, too: when such a session ends, both places become free, so none
+    has to be reserved.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

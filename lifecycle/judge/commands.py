@@ -108,9 +108,9 @@ def _not_to_hand_over(judged: Judged, command: Command) -> str:
 def _no_chat(judged: Judged, _command: Command) -> str:
     facts = judged.view.facts
     if facts.origin is not Origin.CHAT:
-        return "It is no chat: the bot opens its pull request when the agent has committed."
+        return "This session is no chat: the bot opens a pull request once the agent has committed."
     made = judged.view.command(MAKES_PULL)
-    return "" if made is None else "Its pull request was requested already."
+    return "" if made is None else "The pull request of this chat was already requested."
 
 
 def _not_to_review(judged: Judged, command: Command) -> str:
@@ -202,7 +202,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "",
         works=frozenset(),
         otherwise="A session is already working on this pull request (`{status}`): {because}.",
-        over="Its session has ended: {because}. Write `/mergewright start` to continue it.",
+        over="The session has ended: {because}. Write `/mergewright start` to continue it.",
     ),
     MAKES_PULL: CommandRule(
         "The agent is asked to commit its work at the end of its turn; then the commits are pushed "

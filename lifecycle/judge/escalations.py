@@ -81,7 +81,7 @@ def left_off_branch(view: SessionView) -> Finding | None:
 
 
 def pushes_used_up(view: SessionView) -> Finding | None:
-    """The unpushed commits wait for the limit of pushes per hour."""
+    """The limit of pushes per hour holds back the unpushed commits."""
     next_at = view.next_push_at if view.at_rest and view.unpushed else None
     if next_at is None:
         return None
@@ -134,7 +134,7 @@ def branch_refused(view: SessionView) -> Finding | None:
 
 
 def message_lost(view: SessionView) -> Finding | None:
-    """A message whose cause still exists could not be delivered to this run."""
+    """A message whose cause still exists could not be delivered to the current run."""
     found = (
         causes.ci(view),
         causes.review(view),

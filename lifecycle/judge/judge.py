@@ -250,7 +250,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether a reaction for people is possible: a reply, a warning, a label or a request."""
+        """Whether reactions for people (replies, warnings, labels, requests) are possible."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

@@ -57,19 +57,19 @@ def by_disk(view: SessionView) -> Finding | None:
 _EXCEEDS: Final = {
     DiskLimit.MEGABYTES: "its checkout, home and outputs take up more than {most} MB of disk",
     DiskLimit.FILES: "its checkout, home and outputs have more than {most} files",
-    DiskLimit.LEVELS: "its checkout, home or outputs nest more than {most} folders",
+    DiskLimit.LEVELS: "its checkout, home or outputs nest folders more than {most} levels deep",
     DiskLimit.READABLE: "a folder in its checkout, home or outputs cannot be read, so that its size"
     " is unknown",
 }
 
 
 def by_budget(view: SessionView) -> Finding | Recheck | None:
-    """A budget is used up after the first start. Earlier, the session stays queued instead."""
+    """A budget is used up, and a run was started. Before the first run, the session is queued."""
     return exhausted(view) if view.history.started else None
 
 
 def exhausted(view: SessionView) -> Finding | Recheck | None:
-    """Return a finding for the first budget used up, or a `Recheck` for when a budget may be."""
+    """Return a finding for the first used-up budget, or a `Recheck` for when one may be used up."""
     state, facts, now = view.budgets, view.facts, view.now
     if not state.exhausted:
         return Recheck(state.changes_at) if state.changes_at else None
@@ -152,7 +152,7 @@ def frozen_by(facts: Facts) -> Frozen | None:
 
 
 def _frozen_outside(facts: Facts) -> Frozen | None:
-    """The freeze of everything or of the project, or by a label."""
+    """Return the freeze of everything, of the project or by a label; None if there is none."""
     outside = facts.frozen or facts.issue.frozen
     for pull in facts.pulls:
         if pull.frozen is not None and pull.state is _OPEN:
@@ -168,7 +168,7 @@ def freezing(facts: Facts) -> Command | None:
 
 
 def is_undone(command: Command, facts: Facts) -> bool:
-    """Whether a later `unfreeze` undid this `freeze`, so that its reply would be untrue."""
+    """Whether a later `unfreeze` undid this `freeze`: a reply to it would be untrue."""
     later = (one for one in facts.commands if one.kind == "unfreeze" and one.at > command.at)
     return command.kind == "freeze" and any(later)
 

@@ -108,7 +108,7 @@ def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
 
 
 def _killed(view: SessionView) -> Finding | None:
-    """Find that a person stopped the session, or that too many runs were lost with the runtime."""
+    """Return a finding if a person stopped the session or too many runs were lost in a row."""
     stop = view.command("stop")
     if stop is not None:
         return Finding(None, Reason.MANUALLY_KILLED, f"stopped by {person(stop.actor)}")
@@ -123,7 +123,7 @@ def _killed(view: SessionView) -> Finding | None:
 
 
 def _terminated(view: SessionView) -> Finding | None:
-    """Find that the session's pull request or issue was closed, or its label removed."""
+    """Return a finding if the pull request or issue was closed, or the label was removed."""
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
         return Finding(None, Reason.PR_CLOSED, "the pull request was closed without a merge")
@@ -136,9 +136,9 @@ def _terminated(view: SessionView) -> Finding | None:
 
 
 def _errored(view: SessionView) -> Finding | Recheck | None:
-    """Find that a run could not be started, or failed after all restarts.
+    """Return a finding if a run could not be started, or failed after all restarts.
 
-    A `Recheck` is the time limit of a start that is under way.
+    While a start is under way, returns a `Recheck` for its time limit.
     """
     facts = view.facts
     for key, failure in facts.failures.items():
@@ -156,7 +156,7 @@ def _errored(view: SessionView) -> Finding | Recheck | None:
 
 
 def _done(view: SessionView) -> Finding | Recheck | None:
-    """Find that the issue was closed as completed, or that there was nothing to change."""
+    """Return a finding if the issue was closed as completed, or there was nothing to change."""
     if not view.facts.issue.open:
         return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
     if view.policy.nothing_to_show is not _DONE:

@@ -170,6 +170,6 @@ def overdue_start(view: SessionView, waits: Finding) -> Finding:
 
 
 def _requested(view: SessionView) -> str:
-    """Return a mention of the requester; empty if unknown, or a user of the command line."""
+    """Return a mention of the requester; empty if there is no GitHub login to mention."""
     requester = view.facts.requester
     return f" (requested by @{requester})" if requester and ":" not in requester else ""

@@ -18,7 +18,7 @@ def is_local(actor: str) -> bool:
 
 
 def bot_login(login: str) -> str:
-    """Return a bot's login with `[bot]`, which GraphQL omits for all bots, and REST for Copilot."""
+    """Return a bot's login with `[bot]`, which GraphQL always omits, and REST omits for Copilot."""
     return login if is_bot(login) else f"{login}{_SUFFIX}"
 
 

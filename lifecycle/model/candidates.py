@@ -26,7 +26,7 @@ class Reopened(Struct, frozen=True, kw_only=True, tag="reopened"):
 
 
 class Spawn(Struct, frozen=True, kw_only=True):
-    """What a person gave for a new session, besides its project, issue and agent."""
+    """What a person specified for a new session, besides its project, issue and agent."""
 
     session: str  #: Its id, chosen when it was requested.
     prompt: str = ""  #: The work, where there is no issue.
@@ -37,7 +37,7 @@ class Spawn(Struct, frozen=True, kw_only=True):
 
 
 class Adopted(Struct, frozen=True, kw_only=True):
-    """A person's open pull request that a session is to continue, as read on `adopt`."""
+    """A person's open pull request that a session is to continue, read for the command `adopt`."""
 
     branch: str
     head: str

@@ -106,7 +106,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 class Exit(Struct, frozen=True, kw_only=True):
-    """The proven end of a program: its supervisor recorded it, or it was lost with its machine."""
+    """The proven end of a program: its supervisor recorded it, or its runtime was lost."""
 
     at: datetime
     code: int | None = None  #: Exit code, or None where a signal ended it.
@@ -372,10 +372,10 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     @property
     def subject_number(self) -> int:
-        """The number of the issue, or else of the first pull request, for notifications, or 0."""
+        """The number of the issue, or else of the first pull request; 0 if there is neither."""
         return subject_number(self.issue, self.pulls)
 
 
 def subject_number(issue: Issue, pulls: Iterable[Pull]) -> int:
-    """As `Facts.subject_number`."""
+    """Return the issue's number, or else the lowest of the pull requests'; 0 without any."""
     return issue.number or min((pull.number for pull in pulls), default=0)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 class KeyKind(StrEnum):
-    """The kind of action, report or finding that a key names; comments list the cause's parts."""
+    """The kind of action, report or finding that a key names; `#:` lists the parts of its cause."""
 
     # Actions on a run's program; the key carries the run.
     START = "start"  #: `StartCause`, and the command's key where a person asked for it.

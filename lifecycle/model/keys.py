@@ -34,7 +34,7 @@ REPORTS: Final = (KeyKind.REPORT, KeyKind.REPORT_CHECK, KeyKind.SHOW_STATUS)
 
 
 def fingerprint(parts: Iterable[str]) -> str:
-    """Return a hash of 12 hexadecimal digits of these texts, whatever their order."""
+    """Return a hash of these texts as 12 hexadecimal digits; their order does not matter."""
     return hashlib.sha256("\n".join(sorted(parts)).encode(errors="replace")).hexdigest()[:12]
 
 

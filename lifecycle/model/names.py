@@ -1,4 +1,4 @@
-"""Names as people write them: the bot's, its labels', agents' and permission modes'."""
+"""Names as people write them: of the bot, its labels, agents and permission modes."""
 
 NAME = "mergewright"
 #: The label that calls people to an issue.

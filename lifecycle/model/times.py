@@ -39,7 +39,7 @@ def is_plausible(at: datetime) -> bool:
 
 @lru_cache(maxsize=1024)
 def span(seconds: float) -> timedelta:
-    """Return a duration of so many seconds; for NaN or a number out of range, the longest one.
+    """Return `seconds` as a duration; for NaN or a number out of range, the longest duration.
 
     Cached, because most durations are thresholds of a policy and the same in every decision.
     """

@@ -180,7 +180,7 @@ def repair(judged: Judged) -> Wanted:
 
 
 def address_review(judged: Judged) -> Wanted:
-    """Send reviews and comments to the agent `Policy.review_debounce_seconds` after the last."""
+    """Send reviews and comments to the agent `Policy.review_debounce_seconds` after the newest."""
     view, pull, cause = judged.view, judged.view.pull, causes.review(judged.view)
     rounds, most = causes.review_rounds(view), view.policy.review_rounds
     if not cause or causes.spent(cause, rounds, most):
@@ -223,7 +223,7 @@ def _unsent_discussion(view: SessionView) -> list[Remark]:
 
 
 def _about(view: SessionView, remark: Remark) -> str:
-    """Return a phrase with the kind of a remark, comment or edit of the issue, and its author."""
+    """Return a phrase that says who commented on the issue or edited it."""
     number = view.facts.issue.number
     if remark.edit:
         return f"issue #{number}, as @{remark.author} edited it"

@@ -91,7 +91,7 @@ def acknowledge(judged: Judged) -> Wanted:
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:
-    """Acknowledge with a reaction each remark on the issue that is newer than the session."""
+    """Acknowledge with a reaction each unsent remark since the session began or was restored."""
     view = judged.view
     began = view.facts.restored_at or view.facts.created
     began = began.replace(microsecond=0)  # As GitHub's times are.
@@ -170,7 +170,7 @@ def post_outcome(judged: Judged) -> Wanted:
 
 
 def post_summary(judged: Judged) -> Wanted:
-    """Post a summary when the last session of a project ends, if several sessions ended."""
+    """Post a summary when a project's last open session ends, if several sessions have ended."""
     facts = judged.view.facts
     if facts.ended is not None and sum(facts.finished.values()) > 1:
         counts = (f"{count} {status}" for status, count in sorted(facts.finished.items()))

@@ -20,7 +20,7 @@ from lifecycle.read.session_view import Recheck, SessionView
 
 
 def publish(judged: Judged) -> Wanted:
-    """Push commits within the limit of pushes per hour; a person's `allow` skips their checks."""
+    """Push commits within the limit of pushes per hour; a person's `allow` waives some checks."""
     facts, policy = judged.view.facts, judged.view.policy
     head = facts.work.head
     if next_at := judged.view.next_push_at:
@@ -111,7 +111,7 @@ def update_asked(judged: Judged) -> Wanted:
 
 
 def rerun(judged: Judged) -> Wanted:
-    """Rerun cancelled and flaky checks once for a head."""
+    """Rerun cancelled and flaky checks once for each head."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.rerunning:
         runs = tuple(check.run_id for check in view.rerunnable_checks if check.run_id is not None)

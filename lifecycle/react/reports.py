@@ -64,7 +64,7 @@ def report_pull(judged: Judged) -> Wanted:
 
 
 def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
-    """Return a fingerprint of what requires an edit; other changes wait for the next edit."""
+    """Return a fingerprint of what causes an edit if it changes; the rest waits for an edit."""
     return _fingerprint((judged.status, judged.reason, judged.cause, *blockers))
 
 

@@ -67,7 +67,7 @@ def hand_over(judged: Judged) -> Wanted:
 def resume(judged: Judged) -> Wanted:
     """After a stop during a turn, or on the command `resume`, start a run that continues the work.
 
-    A chat that is not paused is continued, too.
+    A chat that is not paused gets a new run whenever its program has ended or was stopped.
     """
     view, end = judged.view, judged.view.facts.agent.exit
     availability = judged.signals.availability
@@ -111,8 +111,8 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
 def _beginning(view: SessionView, run: int, *, takes_over: bool) -> do.Prompt:
     """Return the prompt that begins a run, unless it starts for a message.
 
-    In a chat, the first run gets the person's first message, if there is one; all other runs get
-    none.
+    In a chat, only the first run gets a prompt: the person's first message, if there is one. For
+    other runs of a chat, the prompt's name is empty.
     """
     if view.is_chat:
         said = run == 1 and view.facts.issue.body

@@ -69,7 +69,7 @@ def forwarded(view: SessionView) -> dict[Key, Command]:
 
 
 def uncommitted(view: SessionView) -> Key | None:
-    """Return the cause for uncommitted work, a new one after each request or failed or lost run."""
+    """Return the cause for uncommitted work; it changes with each request, failed or lost run."""
     if not view.facts.work.dirty:
         return None
     requests = view.history.first_sent(REQUESTS)
@@ -97,9 +97,9 @@ def off_branch(view: SessionView) -> Key | None:
 
 
 def repairs(view: SessionView) -> dict[Key, datetime]:
-    """Return the sets of failed checks that were sent since all checks passed, with the times.
+    """Return the causes for failed checks that were sent since all checks last passed, with times.
 
-    All checks may have passed at any commit. A set is named by its cause.
+    The checks may have passed at an earlier head.
     """
     green = view.pull.green_since if view.pull else None
     return view.history.first_sent(_CI, _since_person(view, green))

@@ -256,7 +256,7 @@ class SessionView(CommandQueries):
 
     @property
     def rerun_until(self) -> datetime | None:
-        """The deadline for an ordered rerun of checks to begin; None if none is awaited."""
+        """The time by which a requested rerun of checks should begin; None if none is awaited."""
         if self.pull is None or not self.rerunnable_checks:
             return None
         ordered = self.facts.done.get(keys.rerun(self.pull.head))
@@ -324,7 +324,7 @@ class SessionView(CommandQueries):
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: by an author who may write, and not to the bot.
+        """Whether a remark is for the agent: its author may write, and it is not to the bot.
 
         Remarks of a bot count only if `Policy.bots` lists it.
         """
@@ -333,7 +333,7 @@ class SessionView(CommandQueries):
         return not remark.bot or self.policy.lists(remark.author)
 
     def may_have_findings(self) -> bool:
-        """Whether an escalation is possible besides a question and a run that changed nothing."""
+        """Whether escalations other than a question or a run without changes are possible."""
         facts, pull = self.facts, self.pull
         work = facts.work
         if facts.failures or self.unpushed or work.dirty or work.unreadable or self.dequeued:
@@ -386,7 +386,7 @@ class SessionView(CommandQueries):
         return merged.result != CLASH or asked is not None
 
     def _resumed_after(self, push: datetime) -> bool:
-        """Whether somebody sent the agent a request after a person's push."""
+        """Whether the agent got a request after a person's push at the time `push`."""
         second = push.replace(microsecond=0)  # GitHub's times are whole seconds.
         return (
             any(command.kind in RESUMING and command.at >= push for command in self.facts.commands)

@@ -1,1 +1,1 @@
-"""Programs at both sides of a container, which need the standard library alone."""
+"""The programs outside and inside a container, which use only the standard library."""

@@ -206,9 +206,9 @@ def _programs() -> Iterator[str | Path]:
 
 
 def _system(tmp_mb: int) -> Iterator[str | Path]:
-    """Yield the options of `bwrap` for programs, folders of /etc, /proc, /dev and temporary ones.
+    """Yield the options of `bwrap` for programs, /etc, /proc, /dev and temporary folders.
 
-    `tmp_mb`: the size of each temporary one.
+    `tmp_mb`: the size of each temporary folder, in units of 1024 * 1024 bytes.
     """
     yield from _programs()
     for folder in filter(Path.is_dir, _ETC):
@@ -228,8 +228,8 @@ def _system(tmp_mb: int) -> Iterator[str | Path]:
 def _files(home: str) -> Iterator[tuple[str, Path | bytes]]:
     """Yield the path of each of the sandbox's own files, with the file to copy or the content.
 
-    They are files of /etc, and the first process. `bwrap` copies a file faster than it mounts one,
-    and reads the list of all mounts for each mount. `home` is the value of HOME.
+    They are files of /etc, and the first process. They are copied, because mounting takes longer:
+    `bwrap` reads the list of all mounts for each mount. `home` is the value of HOME.
     """
     for file in _ETC:
         if file.is_file() and os.access(file, os.R_OK):

@@ -4,8 +4,8 @@ The engine makes the container and sees nothing else of a run: the terminal, the
 and its environment go through a socket between `runtimes.containers.client`, which the supervisor
 starts, and the container's first process. So the engine keeps no secrets, and may be restarted.
 
-The container has the bot's user, because on disk the session's files are the bot's; if that user
-is root, see `runtimes.containers.first`.
+The container runs as the bot's user, because that user owns the session's files on disk. If the
+user is root, see `runtimes.containers.first`.
 """
 
 import hashlib
@@ -66,8 +66,8 @@ _ENGINES = {
     "docker": (
         "DOCKER_HOST",
         ("docker.sock",),
-        "install it (apt-get install docker.io), start it, and add this user to the group docker;"
-        " who is in it can become root",
+        "install it (apt-get install docker.io), start it, and add this user to the group docker"
+        " (its members can become root)",
     ),
     "podman": (
         "CONTAINER_HOST",

@@ -1,7 +1,8 @@
 """Gives git the password of a remote through a socket of its own.
 
 Every user can read a process's arguments, and every process of the same user its environment and
-private files. Data on a socket cannot be read through `/proc`. Git's credential helper reads it.
+private files. Data in a socket cannot be read through `/proc`. Git's credential helper reads the
+password there.
 https://git-scm.com/docs/gitcredentials#_custom_helpers
 """
 

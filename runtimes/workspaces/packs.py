@@ -97,7 +97,7 @@ def _check_objects(repository: Path, index: Path, env: dict[str, str], into: Pat
 def _ambiguity(begin: bytes, size: int) -> str:
     """Return what git and GitHub may read differently in a commit of `size` bytes; mostly empty.
 
-    `begin` is the commit's begin, up to `_HEADER_BYTES`.
+    `begin` has the commit's first bytes, at most `_HEADER_BYTES`.
     """
     header, blank, _ = begin.partition(b"\n\n")
     if not blank and size > len(begin):

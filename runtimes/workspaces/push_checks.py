@@ -76,7 +76,7 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 
 
 def holds(mirror: Mirror, commits: Sequence[Commit], finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` is true for any part of the patches of these commits, as a push has them.
+    """Whether `finds` is true for any part of the messages and patches of these commits.
 
     The patches are searched in overlapping parts, to save memory. Raises `PatchTooLarge` if they
     have more than 256 MiB.
@@ -130,7 +130,7 @@ def parts(file: BinaryIO) -> Iterator[str]:
 
 
 def finds_in(text: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` is true for a text, or for what it is in UTF-16, which has NULs in ASCII."""
+    """Whether `finds` is true for a text, or for the text without NULs, as UTF-16 has them."""
     return finds(text) or ("\0" in text and finds(text.replace("\0", "")))
 
 

@@ -64,7 +64,7 @@ def test_an_answer_without_effect_is_given_three_times_to_the_same_dialog(
         assert terminal.typed == ["1"] * attempt
         terminal.is_given_up_waiting_for()
         assert terminal.facts.sent[answer.key].missing
-    why = "answered 3 times, the agent still asks the same question"
+    why = "the agent still asks the same question after 3 answers"
     assert terminal.is_sent(answer) == Rejected(why)
     assert terminal.typed == ["1"] * 3
 

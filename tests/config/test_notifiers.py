@@ -44,7 +44,7 @@ ANSWERS = {
         TABLE,
     ),
     "quiet = '22:00-22:00'": (
-        "notify.team.quiet = '22:00-22:00': it begins when it ends; remove it",
+        "notify.team.quiet = '22:00-22:00': begins and ends at the same time; remove it",
         TABLE,
     ),
     "quiet = '22:00-07:00'\ndigest = '06:30'": (

@@ -84,7 +84,7 @@ def test_a_pull_request_that_cannot_be_pushed_to_is_refused(
 def test_a_project_with_a_fork_adopts_nothing(pull: Bench) -> None:
     forking = replace(PROJECTS["widgets"], push_to="fork", fork="bot/widgets")
     pull.opening.projects = {**PROJECTS, "widgets": forking}
-    assert "push to a fork" in str(adopts(pull))
+    assert "pushes only to a fork" in str(adopts(pull))
 
 
 def test_an_issue_is_not_adopted(bench: Bench) -> None:

@@ -85,7 +85,7 @@ def test_a_merged_session_is_not_started_again() -> None:
 def test_the_pull_request_of_an_ended_session_is_not_adopted() -> None:
     assert answers(asking("adopt", IN[S.KILLED])) == {
         "command_refused:comment-adopt": (
-            "Its session has ended: stopped. Write `/mergewright start` to continue it."
+            "The session has ended: stopped. Write `/mergewright start` to continue it."
         )
     }
 

@@ -1,8 +1,8 @@
 """The files of Gemini CLI: transcripts, with their messages.
 
-A conversation is in `tmp/*/chats/session-*-ID.jsonl`, with the first 8 characters of its id; a
-resumed one may have two such files, because each start in a later minute than the last creates a
-stub (measured).
+A conversation is in `tmp/*/chats/session-*-ID.jsonl`, with the first 8 characters of its id. A
+resumed conversation may have two such files, because a start in another minute than the last start
+creates a stub (measured).
 """
 
 from collections.abc import Iterator, Sequence

@@ -52,7 +52,7 @@ class Newest(dict[_Key, _T]):
         self._most = most
 
     def __setitem__(self, key: _Key, value: _T) -> None:
-        """Set an entry. That of a known key keeps its age."""
+        """Set an entry. If its key is known, the entry keeps its age."""
         super().__setitem__(key, value)
         if len(self) > self._most:
             del self[next(iter(self))]
