@@ -327,7 +327,7 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
 
 @contextmanager
 def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """Start a model proxy; yield its endpoint and the proxy. Without a key, yield `real`, None."""
+    """Start a proxy for `real`; yield its endpoint and itself, or `real` and None without a key."""
     if not real.key:
         yield real, None
         return

@@ -26,15 +26,15 @@ def restore(config: Path | None, file: Path, *, as_json: bool) -> None:
     """Restore a backup. Raises `CliError`, `OSError`."""
     paths = Paths(context.settings(config).data)
     if not file.exists():
-        raise CliError(f"{file}: no such file; to bring a session back: `start {file}`")
+        raise CliError(f"{file}: no such file; to resume a session: `mergewright start {file}`")
     try:
         with progress(f"Restoring {file} ..."):
             backup.restore(file, paths)
     except (backup.NotRestored, StoreFailure) as failure:
         raise CliError(str(failure), PROBLEM) from None
     says = (
-        f"Restored to {paths.data}. Start the bot with `mergewright serve`; the bot that wrote"
-        " the backup must not run any more."
+        f"Restored to {paths.data}. Make sure that the bot that wrote the backup has stopped, then"
+        " run `mergewright serve`."
     )
     value = {"file": str(file), "data": str(paths.data)}
     screens.say(value, says, as_json=as_json)

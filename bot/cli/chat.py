@@ -90,7 +90,7 @@ def _continued(settings: Settings, store: Store, wanted: SpawnRequest) -> str:
         known = nearest(wanted.project, settings.projects)
         raise CliError(f"no project and no session {wanted.project!r}; {known}")
     if session.origin is not Origin.CHAT:
-        raise CliError(f"{session.id} is no chat; `mergewright attach {session.id}` opens it")
+        raise CliError(f"{session.id} is not a chat; `mergewright attach {session.id}` opens it")
     if wanted.agent or wanted.prompt or wanted.permission_mode or wanted.budget_usd:
         raise CliError(f"{session.id} is open already: give its ID alone to continue it")
     if session.status in TERMINAL:

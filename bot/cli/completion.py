@@ -1,7 +1,7 @@
 """Completes session IDs and names at shells, from this machine's configuration and database.
 
 The script for zsh evaluates its input, so only plain names are offered, and no text that others
-wrote, such as titles. Descriptions beside the names would be slow: typer renders them with rich.
+wrote, such as titles. The names have no descriptions, because Typer renders these slowly.
 """
 
 import re

@@ -196,7 +196,7 @@ def policies(found: Settings, opened: Store) -> Policies:
 def types_of(found: Settings, name: str) -> tuple[str, ...]:
     """Return the agent types that `name` means. Raises `CliError`.
 
-    `name` is an agent, an `AGENT TYPE` or an agent type.
+    `name` is an agent, an agent type, or both as in `AGENT TYPE`.
     """
     agent, _, kind = name.partition(" ")
     if agent in found.agents and kind in ("", *found.agents[agent].types):

@@ -93,7 +93,7 @@ def refusals(installed: Installation) -> list[str]:
 
 
 def _loading(remedy: str, folder: Path) -> str:
-    """Return a remedy that loads the file of secrets where the file has the variable to set."""
+    """Replace advice to set a variable by the command that loads it from the file of secrets."""
     names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
     if not names:
         return remedy
@@ -119,7 +119,7 @@ def _invalid(installed: Installation) -> Iterator[str]:
     for name, kind in settings.agent_types.items():
         if not kind.command and not AGENTS[kind.program].program:
             yield (
-                f"agent-types.{name}.command: missing, and {kind.program} has no usual one; set it"
+                f"agent-types.{name}.command: missing, and {kind.program} has no default; set it"
                 ' to the program and its arguments, such as command = ["my-agent", "--fast"]'
             )
     yield from invalid_prompts(settings)
@@ -188,7 +188,7 @@ def data(installed: Installation) -> CheckResult:
     folder = installed.settings.data
     parent = next(one for one in (folder, *folder.parents) if one.exists())
     if not parent.is_dir():
-        return fail(f"{parent} is not a folder", "name a folder in server.data")
+        return fail(f"{parent} is not a folder", "set server.data to a folder")
     if parent != folder:
         if os.access(parent, os.W_OK | os.X_OK):
             return ok(f"{folder} will be created")
@@ -276,7 +276,7 @@ def incidents(installed: Installation) -> CheckResult:
     if not open_ones:
         return ok("none")
     text = "\n".join(f"since {one.since:%Y-%m-%d %H:%M} UTC: {one.text}" for one in open_ones)
-    return warn(text, "each closes when its cause is gone")
+    return warn(text, "an incident closes by itself once its cause is gone")
 
 
 #: What bubblewrap or a container engine needs to limit a whole run.
@@ -295,7 +295,9 @@ def isolation(installed: Installation) -> CheckResult:
     if found := problems(settings):
         return fail("; ".join(found), "the bot starts no agents until this is fixed")
     if warning := unisolated(settings):
-        return warn(f"none: {warning}", "install bubblewrap or Docker, and remove that setting")
+        return warn(
+            f"none: {warning}", 'install bubblewrap or Docker, and remove isolation = "none"'
+        )
     projects, types = settings.projects or ("",), settings.agent_types
     kinds = {isolation_of(settings, project, kind) for project in projects for kind in types}
     for kind in sorted(kinds):
@@ -314,8 +316,8 @@ def git_lfs(installed: Installation) -> CheckResult | None:
         return None
     if version := _answer("git-lfs", "--version"):
         return ok(f"{version.split()[0]}, for {', '.join(using)}")
-    remedy = "apt-get install git-lfs, or lfs-max-mb = 0 to have pointers in checkouts"
-    return fail(f"missing, and {', '.join(using)} has files of Git LFS", remedy)
+    remedy = "apt-get install git-lfs, or set lfs-max-mb = 0 to check out pointers, not files"
+    return fail(f"missing, but required for the Git LFS files of {', '.join(using)}", remedy)
 
 
 def _uses_lfs(installed: Installation, project: str) -> bool:

@@ -168,7 +168,7 @@ def _workspace(own: ProjectSettings) -> str:
     depth = f", {own.fetch_depth} commits of each branch" if own.fetch_depth else ""
     folders = f"; only {', '.join(own.sparse)}" if own.sparse else ""
     if not own.lfs_max_mb:
-        folders += "; pointers of Git LFS"
+        folders += "; Git LFS pointers instead of files"
     modules = f"; submodules {', '.join(own.submodules)}" if own.submodules else ""
     return f"{own.workspace}{depth}{folders}{modules}"
 
@@ -234,7 +234,7 @@ def _network(
 
 def _memory(settings: Settings, end: SandboxEnd, output: OutputScan) -> CheckResult | None:
     limit = limits_of(settings).memory_mb
-    remedy = f"raise memory-mb = {limit} under [sandbox]"
+    remedy = f"raise memory-mb under [sandbox] above {limit}"
     if end.memory_kills:
         return fail(f"more than {limit} MB: {end.memory_kills} processes were killed", remedy)
     if output.out_of_memory:
@@ -251,7 +251,7 @@ def _processes(settings: Settings, output: OutputScan) -> CheckResult | None:
     if not output.no_processes:
         return None
     limit = limits_of(settings).processes
-    return fail(f"more than {limit} processes", f"raise processes = {limit} under [sandbox]")
+    return fail(f"more than {limit} processes", f"raise processes under [sandbox] above {limit}")
 
 
 def _time(end: SandboxEnd, patience: float) -> CheckResult | None:

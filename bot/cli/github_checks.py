@@ -275,7 +275,7 @@ def signing_key(installed: Installation) -> CheckResult | None:
 
 @_with_client
 def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
-    """Whether the account with the committer's email has the public key at GitHub."""
+    """Check that the account with the committer's email has registered the key at GitHub."""
     settings, secrets = installed.settings, installed.secrets
     if not settings.signs:
         return ok("not used: no project has policy.sign-commits")

@@ -18,7 +18,7 @@ from runtimes.local_records import LocalRecords
 
 
 class WantedLog(Struct, frozen=True, kw_only=True):
-    """What to print of which output."""
+    """Which output to print, and how much of it."""
 
     session: str
     run: int  #: 0: the last one.

@@ -40,8 +40,8 @@ NewLines = Callable[[], Iterator[Line]]
 def log(new_lines: NewLines, lines: int, *, follow: bool, as_json: bool) -> None:
     """Print the last `lines` lines of an output, as text or as one JSON object each.
 
-    `new_lines` returns the lines since its last call, at first also an incomplete last one. With
-    `follow`, prints new lines until interrupted.
+    `new_lines` returns the lines since its last call. Its first result also includes a last line
+    that is incomplete. With `follow`, prints new lines until interrupted.
     """
 
     def print_line(line: Line) -> None:

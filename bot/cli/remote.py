@@ -27,7 +27,9 @@ from config.load import VARIABLES, ConfigError, secret
 
 T = TypeVar("T")
 
-_OTHER_VERSION = "does not offer this: it runs another version of Mergewright; update the older one"
+_OTHER_VERSION = (
+    "does not offer this: its version of Mergewright differs from yours; update the older"
+)
 
 _MOST_ITEMS = 200
 #: The longest request of `wait`, shorter than the time limits of common reverse proxies.

@@ -132,7 +132,7 @@ class RemoteLog:
     """The lines that a run printed."""
 
     def __init__(self, server: RemoteServer, id: str, run: int, count: int) -> None:
-        """`count` is the number of last lines with which `new` begins."""
+        """`count` is how many of the last lines the first call of `new` yields, at least."""
         self._server = server
         self._id = id
         self._run = run
@@ -140,7 +140,7 @@ class RemoteLog:
         self._cursor: int | None = None
 
     def new(self) -> Iterator[str]:
-        """Yield the lines since the last call, at first at least the last `count` ones."""
+        """Yield the lines since the last call; the first call yields at least the last `count`."""
         if self._cursor is None:
             page = self._page(limit=min(self._count, _MOST_LINES))
             if len(page.lines) >= self._count:

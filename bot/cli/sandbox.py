@@ -1,6 +1,7 @@
 """Implements `mergewright sandbox`: a shell or a command in a sandbox like that of an agent.
 
-The sandbox has its own proxy, without a model, so that no bot has to run. Its files are removed.
+The sandbox has its own proxy, without a model, so that no bot has to run. Its files are removed
+at the end.
 """
 
 import signal
@@ -113,7 +114,7 @@ def sandbox(
     if kind == NOT_ISOLATED.kind:
         raise CliError(
             f'agents of {project} run without a sandbox, because of isolation = "none": to try one,'
-            " name an isolation that works here, such as bubblewrap",
+            " set isolation to a sandbox that works here, such as bubblewrap",
             PROBLEM,
         )
     with opened(paths.sandboxes) as made, _proxy(made.socket, own.network) as (env, refused):

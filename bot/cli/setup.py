@@ -29,7 +29,7 @@ _INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
-    """Return the settings to write, with 1 as App ID. Raises `CliError` if it cannot."""
+    """Return the settings to write, with 1 as App ID. Raises `CliError` if setup is impossible."""
     check_folder(folder)
     try:
         settings = settings_of(files.configuration(wanted, 1), "the new configuration")

@@ -88,7 +88,7 @@ class Sessions(OptionList):
 
 
 class Top(App[None]):
-    """The board."""
+    """The terminal application that shows the board."""
 
     TITLE = "Mergewright"
     ENABLE_COMMAND_PALETTE = False

@@ -21,7 +21,7 @@ class BoardSource(Protocol):
 
     @property
     def where(self) -> str:
-        """The database or the server, for the screen's first line."""
+        """The data folder or the server's URL, for the screen's first line."""
 
     def board(self, search: str) -> Board:
         """Read the board; `search` is as in `BoardFilter`."""

@@ -51,7 +51,7 @@ class Summary(Struct, kw_only=True):
 class Telling:
     """Prints each event with its time and, if it has one, its URL.
 
-    The times are in seconds since the start and since the event before.
+    The times are in seconds since the start and since the previous event.
     """
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ def play(
     if keep or (summary.merged and summary.clean):
         shutil.rmtree(folder, ignore_errors=keep)
     else:
-        print(f"kept for a look: {folder}; the bot's last words:\n{bot.tail()}", file=sys.stderr)
+        print(f"files kept in {folder}; the end of the bot's log:\n{bot.tail()}", file=sys.stderr)
     return summary
 
 
@@ -230,7 +230,9 @@ def main() -> int:
         help="leave everything running, with pages to look at and more issues to try",
     )
     parser.add_argument(
-        "--isolation", choices=ISOLATIONS, help="of the agents (default: the strongest that works)"
+        "--isolation",
+        choices=ISOLATIONS,
+        help="isolation of the agents (default: the strongest that works)",
     )
     parser.add_argument("--port", type=int, default=0, help="port of Mergewright's page")
     options = parser.parse_args()

@@ -42,7 +42,7 @@ exit 1
 _ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 
 - It says hello.
-- `sh check` passes. It wants a word that only its output tells.
+- `sh check` passes. It requires a word that only its output names.
 """
 
 
@@ -118,7 +118,7 @@ class Scene:
     def open_issue(
         self, file: str = "greeting.txt", *, played: bool = True, asks: bool = False
     ) -> Issue:
-        """Have the person open an issue that asks for a file; if `played`, label it too.
+        """Have the person open an issue that asks for a file; if `played`, also label it.
 
         If `asks`, the scripted agent is to ask the person a question.
         """

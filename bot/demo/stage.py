@@ -44,7 +44,7 @@ def staged(
     strongest that works here.
     """
     with ExitStack() as stack:
-        tell("a stand-in for GitHub and the bot start; this takes some seconds")
+        tell("starting a stand-in for GitHub, and the bot; this takes some seconds")
         github = stack.enter_context(GitHubServer(folder / "github"))
         scene = Scene(github, tell, spelled_out=model == SCRIPTED)
         asked = stack.enter_context(ModelServer())

@@ -19,7 +19,7 @@ def test_a_backup_is_restored_into_an_empty_data_folder(
     shutil.rmtree(deployment.paths.data)
     restored = mergewright("restore", file)
     assert restored.code == 0, restored.err
-    assert "must not run any more" in restored.out
+    assert "Make sure that the bot that wrote the backup has stopped" in restored.out
     assert session in mergewright("ls").out
 
 

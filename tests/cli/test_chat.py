@@ -198,7 +198,7 @@ def test_a_refusal_is_an_error(
     ("words", "why"),
     [
         (("gears",), "no project and no session 'gears'; known: widgets"),
-        (("widgets-12",), "widgets-12 is no chat; `mergewright attach widgets-12` opens it"),
+        (("widgets-12",), "widgets-12 is not a chat; `mergewright attach widgets-12` opens it"),
         (("widgets", "--permission-mode", "yolo"), "takes one of"),
         (("widgets", "--server", "https://bot.example"), "needs the terminal of the server's"),
     ],

@@ -135,7 +135,7 @@ def test_arguments_are_parsed_as_in_comments(
         ),
         (
             ("restore", "widgets-12"),
-            "widgets-12: no such file; to bring a session back: `start widgets-12`",
+            "widgets-12: no such file; to resume a session: `mergewright start widgets-12`",
         ),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
         (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),

@@ -64,8 +64,8 @@ def test_git_lfs_is_needed_where_a_branch_has_its_files(
     head.parent.mkdir(parents=True)
     head.write_text("a" * 40)  # The git of these tests finds everything that it is asked for.
     assert lines()["git-lfs"] == (
-        "fail missing, and widgets has files of Git LFS -> apt-get install git-lfs, or"
-        " lfs-max-mb = 0 to have pointers in checkouts"
+        "fail missing, but required for the Git LFS files of widgets -> apt-get install"
+        " git-lfs, or set lfs-max-mb = 0 to check out pointers, not files"
     )
     versions = {"git": "git version 2.39.5", "tmux": "tmux 3.5a", "cat": ""}
     tools(**versions, **{"git-lfs": "git-lfs/3.3.0 (GitHub; linux amd64)"})
@@ -169,13 +169,13 @@ def test_a_missing_data_directory_is_fine(lines: LineTail, deployment: Deploymen
 def test_an_unwritable_data_directory_fails(lines: LineTail, deployment: Deployment) -> None:
     deployment.paths.data.rmdir()
     deployment.paths.data.touch()
-    assert "is not a folder -> name a folder in server.data" in lines()["data folder"]
+    assert "is not a folder -> set server.data to a folder" in lines()["data folder"]
     text = deployment.file.read_text()
     deployment.file.write_text(
         text.replace(str(deployment.paths.data), f"{deployment.paths.data}/below")
     )
     found = lines()["data folder"].replace(" ", "")  # A long path continues on the next line.
-    assert f"{deployment.paths.data}isnotafolder->nameafolderinserver.data" in found
+    assert f"{deployment.paths.data}isnotafolder->setserver.datatoafolder" in found
 
 
 @pytest.mark.parametrize(

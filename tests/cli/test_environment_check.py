@@ -88,7 +88,7 @@ def test_memory_beyond_the_limit_is_named(sandboxed: SandboxedProject) -> None:
     sandboxed.is_configured(f'test = ["{_HOG}"]', sandbox="memory-mb = 256")
     code, lines = check(sandboxed)
     assert (code, lines["memory"].severity) == (1, "fail")
-    assert lines["memory"].remedy == "raise memory-mb = 256 under [sandbox]"
+    assert lines["memory"].remedy == "raise memory-mb under [sandbox] above 256"
     kills = "memory" in ControlGroups().limited
     assert ("processes were killed" in lines["memory"].says) == kills
 

@@ -62,8 +62,8 @@ def elsewhere(
 @pytest.mark.parametrize(
     ("status", "body", "says"),
     [
-        (404, {"detail": "Not Found"}, "it runs another version of Mergewright"),
-        (200, {"odd": 1}, "it runs another version of Mergewright"),
+        (404, {"detail": "Not Found"}, "its version of Mergewright differs from yours"),
+        (200, {"odd": 1}, "its version of Mergewright differs from yours"),
         (403, {"detail": "This needs write.", "remedy": "Ask."}, "This needs write. Ask."),
         (401, {"detail": "No."}, "refuses the token"),
     ],

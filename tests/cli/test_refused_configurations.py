@@ -60,4 +60,4 @@ def test_an_agent_of_any_command_needs_one(
     for words in (("config", "check"), ("serve",)):
         result = mergewright(*words)
         assert (result.code, result.out) == (2, "")
-        assert "agent-types.shell.command: missing, and shell has no usual one; set" in result.err
+        assert "agent-types.shell.command: missing, and shell has no default; set" in result.err

@@ -184,7 +184,7 @@ class Git:
         return int(self.run("rev-list", "--count", f"{base}..{head}"))
 
     def changed(self, old: str, new: str) -> dict[str, str]:
-        """Return the paths that differ between two commits, each with git's letter, such as M."""
+        """Return the paths that differ between two commits, each with git's status, such as M."""
         lines = self.run("diff", "--name-status", "--no-renames", old, new).splitlines()
         return {path: letter for letter, path in (line.split("\t", 1) for line in lines)}
 

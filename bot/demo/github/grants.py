@@ -56,7 +56,7 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 def may(token: Token | None, names: str, *, change: bool) -> bool:
-    """Whether an App's token has one of these permissions (`a|b`). Other accounts need none."""
+    """Whether an App's token has one of the permissions `a|b`; other tokens need none."""
     levels = _CHANGES if change else _READS
     if token is None or token.app is None:
         return True

@@ -123,7 +123,7 @@ class Request:
     def repo_for(self, level: str) -> Repository:
         """Return the repository in the path.
 
-        Raises `Problem` if the account lacks this permission.
+        Raises `Problem` if the account lacks the permission `level`.
         """
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)

@@ -27,8 +27,8 @@ def serves(path: str) -> bool:
 def answer(request: Request) -> Answer:
     """Answer a request for a batch of objects, or for one object.
 
-    A batch needs the account's permission. An object needs the header that the answer to the
-    batch named.
+    A batch request needs the account's permission. An object request needs the header that the
+    batch response contained.
     """
     match = _PATH.fullmatch(request.path)
     assert match is not None

@@ -35,8 +35,8 @@ _REST, _GRAPHQL = "/api/v3", "/api/graphql"
 class GitHubServer:
     """A GitHub on this machine, with its repositories under `root`.
 
-    Use it as a context manager. All methods may be called from any thread. Whatever people do
-    through these objects has the same effects as a request: state, webhooks and commits.
+    Use it as a context manager. All methods may be called from any thread. Acting through its
+    objects has the same effects as a request: changes of state, webhooks and commits.
     """
 
     def __init__(self, root: Path) -> None:

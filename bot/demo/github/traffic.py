@@ -11,7 +11,7 @@ _HOUR = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """One request that was answered. `operation` names the top fields of a GraphQL document."""
+    """An answered request. `operation` names the top-level fields of a GraphQL document."""
 
     method: str
     path: str

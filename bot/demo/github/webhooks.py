@@ -67,7 +67,7 @@ class Hook:
 
 @dataclass(kw_only=True)
 class Delivery:
-    """One delivery attempt. `status_code` is None until it was made."""
+    """One delivery attempt. `status_code` is None while it is pending."""
 
     id: int
     guid: str

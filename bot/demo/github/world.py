@@ -234,7 +234,7 @@ class World:
     ) -> tuple[str, datetime]:
         """Create a token with the permissions `narrowed`, or the App's if None.
 
-        Returns it and its end.
+        Returns the token and when it expires.
         """
         secret = f"ghs_{self.identity('T')['node_id']}"
         until = self.now() + self.token_lasts

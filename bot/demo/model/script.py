@@ -6,7 +6,7 @@
     ask QUESTION        with its tool that asks people
     plan TEXT           with its tool that shows a plan
     tool NAME {json}    with any tool it has
-    say TEXT            words before the next tool use, or in the end, where `Done.` is the default
+    say TEXT            text before the next tool use, or the final text (default: `Done.`)
     think TEXT          a thought before the next tool use
     sleep SECONDS       wait before the response with the next tool use
     stall SECONDS       wait in the middle of the response with the next tool use

@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _unknown(self) -> None:
         self.model.note(RecordedRequest(path=self.path, status=404))
-        self._send(404, {"error": {"message": f"{self.path} is nothing a model answers"}})
+        self._send(404, {"error": {"message": f"{self.path} is not a path of a model API"}})
 
     def _answer(self, api: Api, path: str, body: Json) -> None:
         asked = api.read(path, body)
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(what.step.stall)
         if self.model.cuts(what):
             self.connection.shutdown(socket.SHUT_RDWR)
-            raise ConnectionAbortedError("as the script tells")
+            raise ConnectionAbortedError("cut as the script orders")
         for piece in pieces[middle:]:
             self._chunk(piece)
         self._chunk("")

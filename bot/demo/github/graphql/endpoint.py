@@ -43,7 +43,7 @@ class GraphQL:
     def answer(self, request: Request) -> tuple[Answer, str]:
         """Answer one request.
 
-        Also returns what `_named` says about its operation; empty if not read.
+        Also returns the operation's name from `_named`; empty if the document was not read.
         """
         headers = {
             "Content-Type": "application/json; charset=utf-8",
@@ -158,7 +158,7 @@ def _read(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
 
 
 def _named(operation: OperationDefinitionNode) -> str:
-    """Return the kind of an operation and its top fields, e.g. `mutation addComment`."""
+    """Return the kind of an operation and its top-level fields, e.g. `mutation addComment`."""
     fields = [
         chosen.name.value
         for chosen in operation.selection_set.selections

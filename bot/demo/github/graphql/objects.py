@@ -6,7 +6,7 @@ from bot.demo.github.repository import Repository
 
 
 def git_object(repo: Repository, oid: str = "", expression: str = "") -> Commit | Json | None:
-    """Return what `oid` or an expression such as `HEAD:README.md` names; None if nothing."""
+    """Return what `oid` or an expression such as `HEAD:README.md` names; None if missing."""
     revision, _, path = expression.partition(":")
     if not path:
         named = oid or revision

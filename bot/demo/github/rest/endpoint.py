@@ -76,7 +76,7 @@ class Rest:
         return path
 
     def page(self, request: Request) -> Answer:
-        """Answer requests outside the API, which are for pages for people and logs of jobs."""
+        """Answer a request outside the API: for a page for people, or for the log of a job."""
         if pressed := manifests.page(request, self._webhooks, "acme") or oauth.answer(request):
             return pressed
         found = _LOG.fullmatch(request.path)

@@ -138,7 +138,7 @@ def _delete_comment(request: Request) -> Answer:
 
 
 def _find(request: Request) -> Comment:
-    """Return the comment in the path: of an issue, or of a review if the path is for these."""
+    """Return the comment in the path: a review comment or, on other paths, an issue comment."""
     repo, wanted = request.repo, int(request.params["id"])
     kind = ReviewComment if "/pulls/comments/" in request.path else Comment
     for known in request.world.nodes.values():

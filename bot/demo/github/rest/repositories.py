@@ -32,7 +32,7 @@ def _permission(request: Request) -> Answer:
 def _collaborator(request: Request) -> Answer:
     """Answer whether an account is a collaborator.
 
-    Reading a public repository does not make one.
+    Being able to read a public repository is not enough.
     """
     repo = request.repo
     if not repo.allows(request.login, "write"):

@@ -118,7 +118,7 @@ def ref(name: str, sha: str, repo: Repository) -> Json:
 
 
 def push(move: Move, repo: Repository) -> Json:
-    """Return the members of a push event. It lists at most 20 commits here, the newest last."""
+    """Return the members of a push event. It lists at most the 20 newest commits, oldest first."""
     commits = []
     if move.after:
         known = [f"^{move.before}"] if move.before else []
