@@ -43,6 +43,8 @@ HEADERS_BYTES = 65_536
 _MOST_HEAD = 16 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
 _LONGEST_METHOD = 16
+#: More bytes than this are sent at once, and not together with what is written next.
+_JOINED_BYTES = 8 * 1024
 
 #: Serves a request to a proxy, given the bytes of its head, and closes the connection.
 ProxyHandler = Callable[
@@ -69,10 +71,12 @@ class _JoiningTransport(asyncio.Transport):
             setattr(self, name, getattr(transport, name))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send the data when the event loop has finished its current step."""
+        """Send the data when the event loop has finished its current step, or if it is much."""
         if not self._parts:
             self._loop.call_soon(self._send)
         self._parts.append(bytes(data))
+        if len(data) > _JOINED_BYTES:  # So that a slow client holds the application back.
+            self._send()
 
     def close(self) -> None:
         """Close the connection after everything that was written is sent."""

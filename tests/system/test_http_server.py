@@ -7,8 +7,9 @@ from itertools import repeat
 
 import httpx
 import pytest
-from litestar import Litestar, Request, get, post
+from litestar import Litestar, Request, asgi, get, post
 from litestar.datastructures import State
+from litestar.types import Receive, Scope, Send
 
 from bot.system.http_server import HEADERS_BYTES, HttpServer
 from tests.world.waiting import PATIENCE
@@ -30,6 +31,13 @@ async def _read() -> str:
 @post("/")
 async def _write(request: Request[object, object, State]) -> str:
     return str(len(await request.body()))
+
+
+@asgi("/flood", copy_scope=False)
+async def _flood(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for scope["app"].state.sent in range(_MUCH // len(_PIECE)):
+        await send({"type": "http.response.body", "body": _PIECE, "more_body": True})
 
 
 @pytest.fixture
@@ -112,6 +120,17 @@ def test_head_and_body_of_a_response_arrive_together(
             connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + ending + b"\r\n")
             assert connection.recv(65_536).endswith(b"\r\n\r\nhere")
         assert not ending or connection.recv(1) == b""
+
+
+def test_a_client_that_does_not_read_holds_back_a_long_response() -> None:
+    app = Litestar([_flood], openapi_config=None, state=State({"streams": _NoStreams()}))
+    server = HttpServer(app, "127.0.0.1", 0)
+    server.start()
+    with closing(connect(server)) as connection:
+        connection.sendall(b"GET /flood HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert connection.recv(1)
+        assert app.state.sent < _MUCH // len(_PIECE) - 1
+    server.stop()
 
 
 @pytest.mark.parametrize("begun", [b"", b"a"])
