@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import TypeVar
 
 from bot.github.api_client import ApiClient
@@ -71,6 +72,10 @@ class GitHub:
     def git_password(self, repository: str) -> str:
         """Return the password with which git fetches and pushes a repository."""
         return self._api.tokens.of_git(repository)
+
+    def server_time(self) -> datetime:
+        """Return GitHub's current time, by the difference of the clocks at the last response."""
+        return self._api.transport.server_time()
 
     def answers(self, git_base: str = "") -> bool:
         """Whether GitHub answers at its API, and at `git_base` if that is an http or https URL.

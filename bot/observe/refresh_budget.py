@@ -53,7 +53,10 @@ class RefreshBudget:
         known, at = self._known.get(thing, (None, now))
         if fingerprint is not None and fingerprint == known and now - at < FULL_READ:
             return False
-        if fingerprint is not None and now - fingerprint.updated_at > _SECOND:
+        # By GitHub's clock: if the bot's is ahead, the second may not be over there.
+        if fingerprint is not None and (
+            self._github.server_time() - fingerprint.updated_at > _SECOND
+        ):
             self._found[thing] = fingerprint
         return True
 

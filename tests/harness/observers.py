@@ -61,6 +61,7 @@ class GitHub:
         self.spelled: list[str] = []
         self.left: PointBudget | None = None
         self.remembered = 0
+        self.behind = timedelta()  #: How far its clock is behind the bot's.
         self.looked_up: list[tuple[int, ...]] = []
 
     @contextmanager
@@ -135,6 +136,7 @@ class Bench:
         self.scenario, self.store = scenario, scenario.store
         self.github = GitHub()
         github: Any = self.github
+        github.server_time = lambda: scenario.clock() - self.github.behind
         self.people = WriteAccess(github, scenario.clock)
         self.mover: Any = Mover.BOT
         self.pushed_at: Any = None

@@ -88,8 +88,11 @@ def test_a_read_from_before_a_fingerprint_does_not_confirm_it(quiet: Bench) -> N
     assert quiet.waiting() == ["pull:34"]
 
 
-def test_a_change_in_the_current_second_is_read_twice(quiet: Bench) -> None:
-    quiet.github.seen[34] = fingerprint(quiet, "a comment")
+@pytest.mark.parametrize("ahead", [0, 600])
+def test_a_change_in_the_current_second_is_read_twice(quiet: Bench, ahead: float) -> None:
+    changed = fingerprint(quiet, "a comment")
+    quiet.github.seen[34], quiet.github.behind = changed, timedelta(seconds=ahead)
+    quiet.scenario.clock.passes(ahead)
     for _ in range(2):
         quiet.resync.run()
         assert quiet.waiting() == ["pull:34"]
