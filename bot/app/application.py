@@ -236,8 +236,8 @@ class App:
         if jumped and not clock.agrees:
             where = "ahead of" if clock.ahead > timedelta() else "behind"
             text = (
-                f"The machine's clock jumped and is {duration(abs(clock.ahead))} {where} the time"
-                " since the start. Intervals and time-outs are not affected. Check the machine's"
+                f"The machine's clock jumped: it is now {duration(abs(clock.ahead))} {where} the"
+                " bot's own clock. Intervals and time-outs are not affected. Check the machine's"
                 " time service, then restart the bot, so that it shows the machine's time again"
             )
             incidents.report("clock", text, clock())

@@ -144,7 +144,7 @@ def _say_what_next(session: Session) -> None:
     print(f"{name} stays open: {plain(session.because)}")
     rows = [("chat", "talk to the agent again")]
     if not session.pulls:
-        rows.append(("pull-request", "make its work a pull request"))
+        rows.append(("pull-request", "turn its work into a pull request"))
     rows.append(("stop", "end it; the work is kept"))
     width = max(len(command) for command, _ in rows)
     for command, what in rows:

@@ -21,7 +21,7 @@ PLAIN: Mapping[str, str] = {
     "stop": "End a session. Its commits are kept and its pull request stays open.",
     "pause": "Stop a session's agent and keep its conversation.",
     "resume": "Resume a paused session.",
-    MAKES_PULL: "Make the work of a chat a pull request.",
+    MAKES_PULL: "Turn the work of a chat into a pull request.",
     "retry": "Retry the actions that the bot has given up on.",
     "update": "Merge the base branch into the pull request's branch.",
     "cancel": "Cancel a requested merge.",

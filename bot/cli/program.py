@@ -184,7 +184,7 @@ def notify(
     ] = "",
     config: Config = None,
     trial: Annotated[
-        bool, typer.Option("--test", help="Send a test message, and exit 1 if one is not sent.")
+        bool, typer.Option("--test", help="Send a test message by each; exit 1 if one fails.")
     ] = False,
     as_json: Json = False,
 ) -> None:

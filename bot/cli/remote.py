@@ -250,7 +250,7 @@ class RemoteServer:
         if not token:
             login = f"run `mergewright login --server {self.url}`"
             raise CliError(f"no token for {self.url}: {login}, or set {_TOKEN} or {_TOKEN}_FILE")
-        self._remedy = f"{_TOKEN} has to be the server's own, or a personal one"
+        self._remedy = f"set {_TOKEN} to the server's page token or to a personal token"
         return token
 
     def _session(self, id: str, **params: object) -> RemoteSession:

@@ -171,8 +171,8 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             MAKES_PULL,
             "",
-            "make the work of a chat a pull request: the agent commits it, and it goes through "
-            "checks and review",
+            "turn the work of a chat into a pull request: the agent commits it, and it goes "
+            "through checks and review",
         ),
         CommandSyntax(
             "restart",

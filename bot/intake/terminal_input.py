@@ -116,7 +116,7 @@ class TerminalInput:
         store, now, text = self._store, self._store.clock(), printable(paste)
         since = store.outbox.keys_wait_since(session.id)
         if since is not None and now - since > _STALLED:
-            raise TypingStalled("the bot does not type now")
+            raise TypingStalled("the bot is not carrying out typed keys now")
         action = PressKeys(
             key=keys.press_keys(request, session.run),
             run=session.run,

@@ -64,7 +64,7 @@ class Costs(Struct, frozen=True, kw_only=True):
 
 
 class PriceNotes(Struct, frozen=True, kw_only=True):
-    """What is to be known about the prices behind costs."""
+    """The models without a price, and the day of the oldest configured price."""
 
     unpriced_models: Annotated[
         tuple[str, ...], Meta(description="Models without a known price, sorted.")
@@ -123,7 +123,7 @@ def usage_filter(
     filter: CostFilter,
     repositories: tuple[str, ...] | None = None,
 ) -> UsageFilter:
-    """Return the filter in the form that the store takes, which also explains `repositories`."""
+    """Return the filter in the store's form. `repositories` are as in `UsageFilter`."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,

@@ -30,7 +30,7 @@ class DeliveryEntry(Struct, frozen=True, kw_only=True):
     at: datetime
     state: Annotated[str, Meta(description="`waiting`, `done`, `failed` or `ignored`.")]
     repository: Annotated[
-        str, Meta(description="The repository that it names; if empty, none, or several.")
+        str, Meta(description="The repository that it names; empty if it names none or several.")
     ]
     text: Annotated[str, Meta(description="Why it failed or was ignored; empty otherwise.")]
     outcomes: tuple[OutcomeEntry, ...]

@@ -84,8 +84,8 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     actor: str
     at: datetime
     text: str
-    answer: Annotated[str, Meta(description="The reply; if empty, not applied yet, or frozen.")]
-    refused: Annotated[bool, Meta(description="Whether `answer` says why it has no effect.")]
+    answer: Annotated[str, Meta(description="The reply; empty until the command is applied.")]
+    refused: Annotated[bool, Meta(description="Whether it was refused; `answer` says why.")]
 
 
 class SessionDetail(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class SessionDetail(Struct, frozen=True, kw_only=True):
     used: Annotated[tuple[UsageTotal, ...], Meta(description="Model usage by run.")]
     refused: Annotated[
         tuple[RefusedConnection, ...],
-        Meta(description="Connections that its network does not allow, the last one first."),
+        Meta(description="Connections that its network does not allow, the latest first."),
     ]
     commands: Annotated[tuple[CommandEntry, ...], Meta(description="Newest first.")]
     history: Annotated[tuple[HistoryEntry, ...], Meta(description="The last 200, newest first.")]

@@ -64,8 +64,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     #: Returns messages of a run. Takes the run (0 for the last), the number of the first message
     #: (from 0) and the limit of messages. Raises `NoTranscript`.
     transcript: Callable[[str, int, int, int], list[Message]]
-    #: Returns a run's last messages, and before them the number of the first. Takes the run (0 for
-    #: the last) and the limit of messages. Raises `NoTranscript`.
+    #: Returns the number of the first of a run's last messages, and these messages. Takes the run
+    #: (0 for the last) and the limit of messages. Raises `NoTranscript`.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
     #: Returns what a session's terminal shows, with the sequences of colours; empty without a
     #: terminal.

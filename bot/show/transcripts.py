@@ -54,7 +54,7 @@ class Transcript:
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return the last `most` messages and, before them, the first one's number (0 if none)."""
+        """Return the number of the first of the last `most` messages, or 0, and the messages."""
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 

@@ -85,7 +85,7 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The keys that are done along with an action's own key: the only part of its JSON in facts."""
+    """The part of an action's JSON that facts contain: the keys that are done with its own."""
 
     covers: tuple[Key, ...] = ()
 

@@ -117,7 +117,7 @@ class OutboxTable(StoreTable):
     def due(self, now: datetime, limit: int = 50) -> list[DueAction]:
         """Return the actions to execute now, at most one per session, the oldest session first.
 
-        With this order, sessions that begin together end one after the other, not all at the end.
+        In this order, sessions that began together finish one by one, instead of all at the end.
         All actions without a session come first. An action that waits for its next attempt does not
         delay other actions of its session, so that a stop does not wait for a comment.
         """

@@ -246,7 +246,7 @@ class MetadataTable(StoreTable):
             return _metadata(connection, [session]).get(session, {})
 
     def set(self, session: str, values: Mapping[str, str], by: str) -> None:
-        """Set keys of a session; an empty value removes its key. `by` is the author, for history.
+        """Set these keys to their values; an empty value removes its key. `by` is for the history.
 
         Raises `StoreFailure` if there is no such session.
         """

@@ -1,4 +1,4 @@
-"""Stores which sessions have a slot to run their agent, or wait for a slot; and agents."""
+"""Stores which sessions have a slot to run their agent or wait for one, and agents' records."""
 
 import sqlite3
 from collections import Counter, defaultdict

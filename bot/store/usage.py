@@ -351,7 +351,7 @@ def _add_steps(
 
 
 def _step_of(now: datetime) -> int:
-    """Return the beginning of the step of `usage_steps` in which a time is."""
+    """Return the start of the interval of `usage_steps` that contains a time."""
     return int(now.timestamp()) // STEP_SECONDS * STEP_SECONDS
 
 

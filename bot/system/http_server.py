@@ -71,7 +71,7 @@ class _JoiningTransport(asyncio.Transport):
             setattr(self, name, getattr(transport, name))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send the data when the event loop has finished its current step, or if it is much."""
+        """Send the data at the end of the event loop's current step; a large part at once."""
         if not self._parts:
             self._loop.call_soon(self._send)
         self._parts.append(bytes(data))

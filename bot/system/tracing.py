@@ -33,7 +33,7 @@ class TracingUnavailable(Exception):
 
 
 class _Traces:
-    """Sends spans to one receiver, and remembers which trace a later step of a name continues."""
+    """Sends spans to one receiver, and remembers by name which trace a later step continues."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -87,11 +87,11 @@ class _State(Collector):
             for one in usage
             for kind in _TOKENS
         }
-        yield _table("tokens", "Tokens used, of all time.", (*who, "kind"), tokens)
+        yield _table("tokens", "Tokens used so far.", (*who, "kind"), tokens)
         cost = {(one.repository, one.agent): one.cost_usd for one in usage}
-        yield _table("cost_usd", "Cost in US dollars, of all time.", who, cost)
+        yield _table("cost_usd", "Cost so far in US dollars.", who, cost)
         active = {(one.repository, one.agent): one.active_seconds for one in usage}
-        yield _table("active_seconds", "Time agents have worked, of all time.", who, active)
+        yield _table("active_seconds", "Seconds that agents have worked so far.", who, active)
 
 
 def _gauge(name: str, says: str, value: float) -> Metric:

@@ -250,7 +250,7 @@ class Views:
             return self._terminal.transcript(id, run, first, most)
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return a run's last messages, and before them the number of the first. Raises 404."""
+        """Return the number of the first of a run's last messages, and the messages. Raises 404."""
         self.session(id)
         with http_errors():
             return self._terminal.last(id, run, most)

@@ -179,7 +179,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.CHAT_PAUSED: Advice(
         "Write `/mergewright resume` or a message to continue the conversation, "
-        "`/mergewright pull-request` to make its work a pull request, or stop it.",
+        "`/mergewright pull-request` to turn its work into a pull request, or stop it.",
         _INFO,
     ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),

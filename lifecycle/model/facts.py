@@ -377,5 +377,5 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 def subject_number(issue: Issue, pulls: Iterable[Pull]) -> int:
-    """Return the issue's number, or else the lowest of the pull requests'; 0 without any."""
+    """Return the issue's number, else the lowest number of the pull requests, else 0."""
     return issue.number or min((pull.number for pull in pulls), default=0)

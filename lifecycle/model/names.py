@@ -10,7 +10,7 @@ SHOWS_STATUS = f"{NAME}/"
 
 #: The modes that say what happens when agents need a permission, the least strict first.
 PERMISSION_MODES = ("auto", "confirm", "reject")
-#: The command that makes a chat a pull request.
+#: The command that turns a chat into a pull request.
 MAKES_PULL = "pull-request"
 #: The permission mode of a chat, where its agent may run with it and the person chose none.
 CHAT_MODE = "confirm"

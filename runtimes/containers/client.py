@@ -16,8 +16,8 @@ SIGTERM is passed on to all processes in the container. This program removes the
 end; if the engine does not answer, `Containers.remove_orphans` does it later.
 
 If the engine is restarted while it makes the container, this program waits for it, for as many
-seconds as that file allows, and may make another container, because the agent's program has
-not begun.
+seconds as FOLDER/container allows. It may then make another container, because the agent's program
+has not begun.
 
 A short command (`Isolation.command`) has no terminal: the program gets the descriptors 0 to 2 of
 this process, which ends with its parent and has the program's exit code.

@@ -88,7 +88,7 @@ _REMEDIES = (
         "check the repository's address, and that the token may read it",
     ),
     (r"\.lock': File exists", "if no git runs there, remove the lock file it names"),
-    (r"[Pp]ermission denied", "give the user Mergewright runs as access to it"),
+    (r"[Pp]ermission denied", "give access to it to the user that runs Mergewright"),
 )
 
 

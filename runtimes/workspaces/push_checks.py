@@ -130,7 +130,7 @@ def parts(file: BinaryIO) -> Iterator[str]:
 
 
 def finds_in(text: str, finds: Callable[[str], bool]) -> bool:
-    """Whether `finds` is true for a text, or for the text without NULs, as UTF-16 has them."""
+    """Whether `finds` is true for a text, or for the text without NULs, which UTF-16 contains."""
     return finds(text) or ("\0" in text and finds(text.replace("\0", "")))
 
 

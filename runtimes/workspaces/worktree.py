@@ -337,7 +337,7 @@ class Worktree:
     def _locked(self) -> Iterator[None]:
         """Lock the bot's repository, which borrows the session's objects."""
         if not self.made:
-            raise GitFailure("status", str(self.place), "the workspace is not made", "make it")
+            raise GitFailure("status", str(self.place), "it is incomplete", "make it again")
         with (self.place / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             repositories.remove_locks(self._view)

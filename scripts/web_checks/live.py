@@ -203,7 +203,7 @@ class Demo:
         assert typed == [[_WORD], [_OTHER_WORD]], typed
 
     def play_chat(self) -> None:
-        """Open a chat, talk to the agent on the page, and make the work a pull request."""
+        """Open a chat, talk to the agent on the page, and turn the work into a pull request."""
         file = "greeting-welsh.txt"
         with self.signed_in() as page:
             page.get_by_text("New chat …").click()

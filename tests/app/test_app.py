@@ -276,7 +276,7 @@ def test_a_jump_of_the_machines_clock_is_an_incident_until_it_is_right_again(
     ahead = timedelta(hours=1)
     (incident,) = eventually(incidents.current, "the jump is shown")
     assert incident.key == "clock"
-    assert "ahead of the time since the start" in incident.text
+    assert "ahead of the bot's own clock" in incident.text
     assert app.wiring.leader_lease.may_act()
     ahead = timedelta()
     eventually(lambda: not incidents.current(), "it is over")

@@ -89,7 +89,7 @@ def test_a_chat_is_opened_and_attached_to(
     assert "press Ctrl-B, then D" in result.err
     assert result.out.splitlines()[1:] == [
         "  mergewright chat         widgets-c1   talk to the agent again",
-        "  mergewright pull-request widgets-c1   make its work a pull request",
+        "  mergewright pull-request widgets-c1   turn its work into a pull request",
         "  mergewright stop         widgets-c1   end it; the work is kept",
     ]
 

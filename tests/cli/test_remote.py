@@ -219,7 +219,7 @@ def test_a_remote_session_is_waited_for(
         (
             {"MERGEWRIGHT_PAGE_TOKEN": "wrong"},
             1,
-            "refuses the token; MERGEWRIGHT_PAGE_TOKEN has to be the server's own",
+            "refuses the token; set MERGEWRIGHT_PAGE_TOKEN to the server's page token",
         ),
         ({"MERGEWRIGHT_PAGE_TOKEN": ""}, 2, "or set MERGEWRIGHT_PAGE_TOKEN or"),
         ({"MERGEWRIGHT_SERVER": "http://bot.example"}, 2, "use https"),

@@ -160,7 +160,10 @@ def test_nothing_is_taken_while_the_bot_does_not_type(people: People) -> None:
     assert typed(site).status_code == 202
     people.later = timedelta(seconds=6)
     problem = typed(site, "k-2")
-    assert (problem.status_code, problem.json()["detail"]) == (503, "the bot does not type now.")
+    assert (problem.status_code, problem.json()["detail"]) == (
+        503,
+        "the bot is not carrying out typed keys now.",
+    )
 
 
 def test_only_administrators_type(filled: People) -> None:

@@ -80,7 +80,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         Meta(
             max_length=MOST_OF_PROMPT,
-            description="The work, instead of an issue; of a chat the first message, or empty.",
+            description="What to do, if there is no issue; for a chat, its first message, if any.",
         ),
     ] = ""
     agent: Annotated[
@@ -111,7 +111,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class AcceptedCommand(Struct, frozen=True):
     """A command that was accepted. The bot applies it within a second."""
 
-    key: Annotated[str, Meta(description="Its key among the session's commands.")]
+    key: Annotated[str, Meta(description="Its `key` in the session's `commands`.")]
     session: Annotated[str, Meta(examples=["widgets-12"])]
     kind: str
     text: str

@@ -68,7 +68,7 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
 class Account(Struct, frozen=True, kw_only=True):
     """For whom a token acts, and what it allows."""
 
-    login: Annotated[str, Meta(description="On GitHub; if empty, of the page's token.")]
+    login: Annotated[str, Meta(description="The login on GitHub; empty for the page's token.")]
     most: Annotated[str, Meta(description="The permission that the token allows at most.")]
     expires: Annotated[datetime | None, Meta(description="When a personal token expires.")]
     permissions: Annotated[

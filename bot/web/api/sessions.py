@@ -40,7 +40,7 @@ _Scope = Annotated[
     SessionScope,
     QueryParameter(
         name="scope",
-        description="`current`: not ended, or waiting for a person; `waiting`: for a person.",
+        description="`current`: not ended, or waiting for a person. `waiting`: only the latter.",
     ),
 ]
 _Sort = Annotated[

@@ -247,7 +247,7 @@ class LineTail:
 
 
 def new_lines(tails: Iterable[LineTail]) -> Iterator[Iterator[str]]:
-    """Yield the new lines of each file, of about 128 MiB together: the next call continues."""
+    """Yield each file's new lines, about 128 MiB in total; the next call continues there."""
     left = NEW_BYTES
     for tail in tails:
         before = tail.taken
