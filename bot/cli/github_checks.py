@@ -91,7 +91,7 @@ def github(installed: Installation) -> CheckResult:
     except NotInstalled as failure:
         return fail(str(failure))  # Its message has the remedy.
     except Limited as failure:
-        remedy = "run `mergewright doctor` again after that"
+        remedy = "run `mergewright doctor` again after this time"
         says = f"{failure} Nothing else about GitHub was checked."
         return CheckResult(Severity.FAIL, says, remedy, outage=True)
     except TryLater as failure:

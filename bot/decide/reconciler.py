@@ -274,7 +274,7 @@ class Reconciler:
 
 
 def _ordered(one: LoadedSession, decided: SessionDecision) -> Iterator[str]:
-    """Yield the names, for traces, of actions that this decision orders first."""
+    """Yield the names, for traces, of the actions that no earlier decision has ordered."""
     for action in decided.actions:
         if isinstance(one.facts, Facts) and action.key not in one.facts.pending:
             yield f"{one.session} {action.key}"

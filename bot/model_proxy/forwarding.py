@@ -109,7 +109,7 @@ class ForwardedRequest:
         return self._read.is_set() and bool(_BILLED.fullmatch(f"{self._method} {self.path}"))
 
     async def of(self, endpoint: Endpoint) -> httpx.Request:
-        """Return the request to send, with the endpoint's URL, and its key for the run token.
+        """Return the request to send, with the endpoint's URL and key instead of the run token.
 
         Raises `ModelUnavailable` if the body cannot be forwarded, and `ClientDisconnected`.
         """

@@ -41,7 +41,9 @@ class DeliveryDetail(Struct, frozen=True, kw_only=True):
     """A delivery with what happened after it in the sessions that it concerns."""
 
     delivery: DeliveryEntry
-    next: Annotated[tuple[HistoryEntry, ...], Meta(description="The first events, oldest first.")]
+    next: Annotated[
+        tuple[HistoryEntry, ...], Meta(description="The sessions' next events, oldest first.")
+    ]
 
 
 def delivery_entries(store: Store, records: Iterable[DeliveryRecord]) -> list[DeliveryEntry]:

@@ -73,7 +73,7 @@ class ProjectDetail(Struct, frozen=True, kw_only=True):
         Meta(description="Open sessions by agent; empty name: not assigned yet."),
     ]
     sessions: Annotated[
-        tuple[SessionSummary, ...], Meta(description="The last ones that are open, at most 10.")
+        tuple[SessionSummary, ...], Meta(description="The newest open sessions, at most 10.")
     ]
     policy: tuple[PolicyValue, ...]
     has_file: Annotated[bool, Meta(description=f"Whether a valid `{PATH}` is in force.")]

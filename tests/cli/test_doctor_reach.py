@@ -46,7 +46,7 @@ def test_an_unreachable_github_fails(lines: LineTail, github: respx.MockRouter) 
     ("status", "headers", "ends"),
     [
         (502, {}, "-> check the network and github.api-url, then run `mergewright doctor` again"),
-        (429, {"retry-after": "60"}, "-> run `mergewright doctor` again after that"),
+        (429, {"retry-after": "60"}, "-> run `mergewright doctor` again after this time"),
     ],
 )
 def test_what_doctor_does_not_retry_is_not_announced(
