@@ -285,8 +285,8 @@ def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
         return fail(f"{fault}", "make one with `ssh-keygen -t ed25519 -N '' -f FILE`")
     email, places = settings.signing.email, _places(installed)
     remedy = (
-        f"GitHub shows commits as verified if the account with the verified email {email} has this"
-        " key: its Settings, SSH and GPG keys, New SSH key, key type Signing Key"
+        f"add this key to the GitHub account whose verified email is {email}: Settings, SSH and GPG"
+        " keys, New SSH key, with the key type Signing Key; GitHub then shows commits as verified"
     )
     noreply = _NOREPLY.fullmatch(email)
     login = noreply[1] if noreply else us.read.me()

@@ -184,7 +184,8 @@ def notify(
     ] = "",
     config: Config = None,
     trial: Annotated[
-        bool, typer.Option("--test", help="Send a test message by each; exit 1 if one fails.")
+        bool,
+        typer.Option("--test", help="Send a test message by each notifier; exit 1 if one fails."),
     ] = False,
     as_json: Json = False,
 ) -> None:
