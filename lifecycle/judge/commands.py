@@ -167,7 +167,7 @@ class CommandRule(NamedTuple):
     works: frozenset[Status] = _ALIVE
     otherwise: str = _OVER  #: The reply in every other status.
     over: str = ""  #: The reply if refused in a terminal status; if empty, `otherwise`.
-    #: The command is refused if the session would have one of these statuses after it.
+    #: The command is refused if the session has one of these statuses, and would after it, too.
     ineffective: frozenset[Status] = frozenset()
     if_ineffective: str = ""  #: The reply if it is refused because of `ineffective`.
     #: Returns what is wrong with the command itself; empty if nothing is.
@@ -331,7 +331,8 @@ def _refusal(
         return _say(over or row.otherwise, before, command)
     if fault := row.fault(before, command):
         return fault
-    if row.ineffective:
+    # No command changes a session to such a status, so only one that has it is judged once more.
+    if before.status in row.ineffective:
         moment = before.view
         brought = replace(facts, commands=(*applied, command))
         after = judge(brought, moment.policy, moment.now)

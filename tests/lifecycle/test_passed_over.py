@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from lifecycle.judge import stages
+from lifecycle.judge.commands import COMMAND_RULES
 from lifecycle.judge.escalations import ESCALATIONS, escalation
 from lifecycle.judge.judge import judge
 from lifecycle.judge.pauses import PAUSES, pause
@@ -15,7 +17,7 @@ from lifecycle.model.policy import Policy
 from lifecycle.react.reactions import REACTIONS
 from lifecycle.read.session_view import SessionView
 from tests.lifecycle.troubles import every_session
-from tests.lifecycle.universe import NOW, POLICIES
+from tests.lifecycle.universe import NOW, POLICIES, command
 
 
 @cache
@@ -61,3 +63,15 @@ def test_the_outcome_shortcut_skips_no_outcome(monkeypatch: pytest.MonkeyPatch) 
     short = [stages.stage_of(view) for view in views]
     monkeypatch.setattr(stages, "_may_end", lambda view: True)
     assert short == [stages.stage_of(view) for view in views]
+
+
+def test_no_command_changes_a_session_to_a_status_in_which_it_is_ineffective() -> None:
+    """So only sessions that have such a status are judged with the command."""
+    rows = [(kind, row) for kind, row in COMMAND_RULES.items() if row.ineffective]
+    assert rows
+    for facts, policy in combinations():
+        status = judge(facts, policy, NOW).status
+        for kind, row in rows:
+            if status in row.works and status not in row.ineffective:
+                given = replace(facts, commands=(*facts.commands, command(kind, at=NOW)))
+                assert judge(given, policy, NOW).status not in row.ineffective, (facts, policy)
