@@ -293,7 +293,7 @@ def test_removal_follows_no_link_out_of_the_workspace(worktree: Worktree, tmp_pa
 def test_a_workspace_that_was_not_made_has_no_changes(
     workspace: Callable[[], Worktree],
 ) -> None:
-    with pytest.raises(GitFailure, match="not made"):
+    with pytest.raises(GitFailure, match="it is incomplete"):
         workspace().dirty()
 
 
