@@ -14,6 +14,8 @@ from tests.house.source import ROOT, texts
 
 FENCED = re.compile(r"^ *```(?:sh|console|bash)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)")
+CODE = re.compile(r"`((?:bot|config|lifecycle|runtimes|tests)/[\w./-]*\w)`")
+DEFINED = r"^ *(?:async )?(?:def|class) {0}\b|^{0}\b|^    {0}: |self\.{0} = "
 DOCUMENTS = [
     name
     for name in texts()
@@ -79,6 +81,20 @@ def test_links_between_documents_resolve() -> None:
         if not (ROOT / Path(name).parent / target).exists()
     ]
     assert dead == []
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/code.md"])
+def test_documents_name_files_and_functions_that_exist(name: str) -> None:
+    text = texts()[name]
+    named = CODE.findall(text)
+    assert [path for path in named if not any(ROOT.glob(path.replace("NAME", "*")))] == []
+    missing = [
+        f"{path}: {word}"
+        for word, path in re.findall(rf"`(?:\w+\.)?(\w+)` in {CODE.pattern}", text)
+        if path.endswith(".py") and not re.search(DEFINED.format(word), texts()[path], re.MULTILINE)
+    ]
+    assert named
+    assert missing == []
 
 
 def test_generated_blocks_are_up_to_date() -> None:
