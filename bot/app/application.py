@@ -43,8 +43,8 @@ _STOP_SECONDS = 5.0
 _SIGNAL_SECONDS = 0.5
 #: How often notifiers look for causes that have no stored message yet.
 _NOTIFY_SECONDS = 1.0
-#: How often the redelivery of lost webhooks is requested, and expired data deleted.
 _DISK_SECONDS = 30.0  #: Between two measurements of what sessions have on disk.
+#: How often the redelivery of lost webhooks is requested, and expired data deleted.
 _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
 
@@ -60,7 +60,7 @@ class App:
         crash_point: AtCrashPoint = log_crash_point,
         new_database: bool = False,
     ) -> None:
-        """Create all objects; `start` starts them. Raises the exceptions `process.CANNOT_START`.
+        """Create all objects; `start` starts them. May raise any of `process.CANNOT_START`.
 
         `new_database` says whether an empty database may be created in a folder that holds files of
         sessions.
@@ -68,8 +68,10 @@ class App:
         self._settings = settings
         self._clock = clock
         self._crash_point = crash_point
-        self._reconciled_all = False  #: Since this bot leads and policies changed.
-        #: When this bot last looked at all agents, or began to lead, on the monotonic clock.
+        #: Whether all open sessions were reconciled since this bot leads and a policy last changed.
+        self._reconciled_all = False
+        #: When this bot last looked at all agents, or began to lead, on the monotonic clock. None
+        #: before it leads.
         self._swept: float | None = None
         self._clock_jumped = False  #: Whether an incident about the machine's clock is open.
         self._stopping = Event()
@@ -142,7 +144,10 @@ class App:
         self._ends = False
 
     def start(self) -> None:
-        """Answer HTTP at once; start to act as soon as this bot has the lease."""
+        """Answer HTTP at once; start to act as soon as this bot has the lease.
+
+        Raises `CannotListen`.
+        """
         prepare_struct_types()
         self.server.start()
         self.wiring.leader_lease.start()
@@ -226,7 +231,10 @@ class App:
         _wake(self._inbox, self._github, self._reconcile, self._outbox)
 
     def _look_at_clock(self) -> None:
-        """Open an incident if the machine's clock jumped; close it once the clock is right."""
+        """Open an incident if the machine's clock jumped and is wrong; close it once it is right.
+
+        Does nothing unless the bot's clock is a `SteadyClock`.
+        """
         clock, incidents = self._clock, self.wiring.store.incidents
         if not isinstance(clock, SteadyClock):
             return

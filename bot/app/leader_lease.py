@@ -19,9 +19,10 @@ log = logging.getLogger(__name__)
 class LeaderLease:
     """Waits for the lease of a database, then renews it until it is lost or released.
 
-    The lease has an expiry and an epoch. Three things stop a bot that lost the lease: the store
-    refuses its writes by the epoch (`bot.store.database`), the outbox checks `may_act` right before
-    every outside effect, and `stopping` ends the process.
+    The lease has an expiry and an epoch. Four things stop a bot that lost the lease: the store
+    refuses its fenced writes by the epoch (`bot.store.database`); the outbox and others that have
+    outside effects check `may_act` right before each; the GitHub client checks it before each
+    request that writes; and `stopping` ends the process.
     """
 
     lease: LeaseTable
@@ -29,9 +30,9 @@ class LeaderLease:
     data: Path
     seconds: float  #: How long the lease is valid without a renewal.
     clock: Clock
-    on_lead: Callable[[], None]  #: Called once this bot gets the lease.
-    stopping: Event  #: Set once the lease is lost; from then on nothing is renewed.
-    standby_reason: str = field(default="starting", init=False)  #: Empty while this bot acts.
+    on_lead: Callable[[], None]  #: Called when this bot gets the lease.
+    stopping: Event  #: Set if the lease is lost, or by others to stop the bot. Ends the renewals.
+    standby_reason: str = field(default="starting", init=False)  #: Empty once it got the lease.
     lost: bool = field(default=False, init=False)  #: Whether another bot took the lease.
     _epoch: int | None = field(default=None, init=False)
     _until: datetime | None = field(default=None, init=False)

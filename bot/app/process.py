@@ -51,12 +51,13 @@ def serve(
     """Run the bot until it is ended by SIGTERM or SIGINT, or can no longer act.
 
     On SIGHUP, `load` reads the configuration again, and the bot continues with it in the same
-    process, while agents keep running. A refused configuration changes nothing. SIGHUP stops the
-    bot if `load` is None or the bot's terminal was closed. The process exits if running work does
-    not finish within 5 seconds, also on SIGHUP.
+    process, while agents keep running. If the configuration is refused, the bot continues with the
+    old one. SIGHUP stops the bot if `load` is None or the bot's terminal was closed. The process
+    exits if running work does not finish within 5 seconds, with 1 if the bot was to continue.
 
     Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
     `new_database` says whether an empty database may be created in a folder with files of sessions.
+    Raises one of `CANNOT_START` if the bot cannot start, also if it cannot start again on SIGHUP.
     """
     set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     if (files := raise_limit()) < _FEW_FILES:

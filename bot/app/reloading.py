@@ -19,7 +19,8 @@ class ReloadResult(Struct, frozen=True):
     """The result of the last reload; `mergewright reload` prints it."""
 
     at: datetime
-    changed: tuple[str, ...] = ()  #: Keys of the changed settings, such as `policy.mode`.
+    #: Keys of the changed settings, such as `policy.mode`; `secrets` if only secrets changed.
+    changed: tuple[str, ...] = ()
     refused: str = ""  #: Why the configuration was refused; empty if it was not.
 
     def write(self, path: Path) -> None:

@@ -69,7 +69,7 @@ _ACTIONS = 8
 
 
 class Wakes(Struct, frozen=True, kw_only=True):
-    """Callbacks that wake a worker when it has work."""
+    """Callbacks for events that give workers something to do."""
 
     leads: Callable[[], None]  #: This bot got the lease.
     delivered: Callable[[], None]  #: A delivery was committed.
@@ -80,7 +80,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
 
 
 class Wiring:
-    """The objects of one bot. Creating them starts nothing: each works only when called."""
+    """The objects of one bot. Creating them starts only the thread that writes to the store."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Wiring:
 
         `new_database` says whether an empty database may be created in a folder with files of
         sessions. Raises `StoreFailure` if the data folder cannot be created or the database cannot
-        be used, and `NotifierUnavailable` if a notifier cannot send.
+        be used, `NotifierUnavailable` if a notifier cannot send, `PromptError`, `OSError`.
         """
         self.clock, self.crash_point = clock, crash_point
         self.paths = paths = Paths(settings.data)

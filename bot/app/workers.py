@@ -25,7 +25,7 @@ class Worker:
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self.name = name
         self._work = work
-        self._failed = ""  #: The store's last logged failure; if empty, none.
+        self._failed = ""  #: The last logged `StoreFailure`; empty after a success.
         self._asked = threading.Event()
         self._closed = threading.Event()
         # A daemon thread, so that hanging work does not keep the process from exiting.
