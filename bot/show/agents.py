@@ -49,7 +49,7 @@ def agent_detail(
 ) -> AgentDetail | None:
     """Return an agent with its sessions in some repositories, or in all if `repositories` is None.
 
-    None if there is no agent of this name.
+    None if no agent of this name is configured or has a session or usage there.
     """
     record, ends = store.agents.history(name, repositories)
     known = identities.get(name)

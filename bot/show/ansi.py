@@ -1,8 +1,8 @@
-"""Splits a terminal's text by colour and weight, for which the pages have CSS classes.
+"""Splits a terminal's text by colour and style, for which the pages have CSS classes.
 
-The text comes from agents' programs, so all other terminal sequences are removed. Each colour is
-replaced by the nearest of sixteen that the style sheet defines, because the pages allow no inline
-styles.
+The text comes from agents' programs, so all other terminal sequences are removed. For pages, each
+colour is replaced by the nearest of sixteen that the style sheet defines, because the pages allow
+no inline styles.
 """
 
 import re
@@ -33,7 +33,7 @@ _PALETTE: Final = (
 
 
 class Piece(Struct, frozen=True):
-    """A part of the text with one combination of colours and weights."""
+    """A part of the text in which colours and style do not change."""
 
     text: str
     classes: str  #: Names of CSS classes, separated by spaces; may be empty.
@@ -60,8 +60,8 @@ def pieces(text: str) -> list[Piece]:
 def coloured(line: str) -> str:
     """Return a terminal's line with its colours, to be printed in another terminal.
 
-    If the line was overwritten in place, its last state is kept. Sequences other than colours are
-    removed: an agent's output must not set the clipboard of its reader.
+    If the line was overwritten in place, its last state is kept. Sequences other than those of
+    colours and style are removed: an agent's output must not set the clipboard of its reader.
     """
     states = [state for state in line.split("\r") if plain(state)]
     pieces_and_colours = _COLOUR.split(states[-1] if states else "")

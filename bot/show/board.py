@@ -67,7 +67,7 @@ class BoardFilter(Struct, frozen=True, kw_only=True):
     person: str = ""  #: The login of the requester.
     search: str = ""  #: As in a `SessionQuery`.
     sort: SessionSort = DEFAULT_SORT
-    after: str = ""  #: The cursor of the page before, with a `group`; if empty, the first page.
+    after: str = ""  #: With a `group`: the cursor of the page before; if empty, the first page.
 
     @property
     def chosen(self) -> bool:
@@ -117,7 +117,10 @@ def card(session: Session, queued: QueuedSession | None = None) -> Card:
 def board(
     store: Store, filter: BoardFilter, caps: Caps, projects: tuple[str, ...] | None = None
 ) -> Board:
-    """Read the board. `caps` are the limits of the queue; `projects` is as in a `SessionQuery`."""
+    """Read the board. `projects` is as in a `SessionQuery`.
+
+    `caps`, the limits on running sessions, determine the order of the queue.
+    """
     query = SessionQuery(
         projects=projects,
         project=filter.project,

@@ -22,7 +22,7 @@ _KINDS: Final = {"+": "added", "-": "removed", " ": "same"}
 class DiffLine(Struct, frozen=True, kw_only=True):
     """One line of a file's patch."""
 
-    kind: str  #: `added`, `removed`, `same`, `hunk` or `note`.
+    kind: str  #: `added`, `removed`, `same` or `hunk`.
     old: int | None = None  #: The line's number before the change; if None, it had none.
     new: int | None = None  #: The line's number after the change; if None, it has none.
     tokens: tuple[Token, ...] = ()
@@ -64,7 +64,10 @@ class NoChanges(Exception):
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
-    """Return the changes in a patch from `base` to `head`. The caller has masked its secrets."""
+    """Return the changes in a patch, in which secrets have to be masked already.
+
+    `base` and `head` are the commits between which it was made.
+    """
     files, left, complete = list[FileDiff](), _ALL_LINES, patch.complete
     for lines in _by_file(patch.text):
         if len(files) == _FILES:
@@ -152,7 +155,7 @@ def _state(words: list[str], *, binary: bool, renamed: bool) -> str:
 def _lines(body: list[str], mark: str | None, most: int) -> tuple[list[DiffLine], dict[str, int]]:
     """Return at most `most` lines, and the number of all lines by sign.
 
-    `mark` is as in `tokens`.
+    `mark` is the result of `comment_mark` for the file.
     """
     shown: list[DiffLine] = []
     counts = {"+": 0, "-": 0, " ": 0}

@@ -22,7 +22,7 @@ class ShownCheck(Struct, frozen=True, kw_only=True):
     name: str
     state: str  #: A value of `CheckState`.
     url: str  #: Of its page; if empty, it has none.
-    remarks: tuple[str, ...]  #: Short phrases: `required`, `fails on the base too`.
+    remarks: tuple[str, ...]  #: Short phrases, such as `required`.
     notes: str  #: Its annotations at lines of files; may be empty.
     log: str  #: The failing part of its log; may be empty.
 
@@ -30,7 +30,7 @@ class ShownCheck(Struct, frozen=True, kw_only=True):
 class OpenThread(Struct, frozen=True, kw_only=True):
     """A review thread that is not resolved."""
 
-    place: str  #: `a.py, line 3`; if empty, the thread names no file.
+    place: str  #: `a.py, line 3` or `a.py`; if empty, the thread names no file.
     author: str  #: The login of the author of the last comment.
     text: str  #: The last comment.
 

@@ -25,11 +25,11 @@ class ChecklistItem(Struct, frozen=True, kw_only=True):
     met: bool  #: Whether the merge has what it needs here.
     text: str  #: A phrase: what is missing, or that nothing is.
     resolver: str = ""  #: A phrase: who or what provides it; if empty, nothing is missing.
-    person: bool = False  #: Whether the resolver is a person.
+    person: bool = False  #: Whether the resolver is a person who can act now.
 
 
 def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
-    """Return why the bot does not merge an unblocked pull request; None if it does."""
+    """Return why the bot would not merge the pull request if nothing blocked it, else None."""
     return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
 
 

@@ -75,9 +75,10 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
 
 
 def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
-    """Return whether the bot opens the session that a command requests, and why not.
+    """Return whether the bot opened the session that a command requests, and the recorded refusal.
 
-    The first value is None while the bot has not decided.
+    The first value is None while the bot has not decided, and True despite a refusal if the session
+    exists. The second is empty if nothing was refused.
     """
     reply = store.commands.outcome(command.key)
     if reply is None:

@@ -14,9 +14,9 @@ from lifecycle.model.times import from_seconds
 
 #: The budgets that a line is drawn for.
 _DRAWN: Final = ("session", "issue")
-#: A budget that is higher than the cost by more than this factor would flatten the chart.
+#: A budget of more than this many times the cost would flatten the chart.
 _IN_REACH: Final = 4.0
-#: The colours of the models that cost most, and that of all others together.
+#: The colours of the models that cost most, and the one colour of all others.
 _TONES: Final = ("busy", "landed", "good", "warn")
 _OTHER: Final = "other"
 _COLUMNS: Final = 60  #: At most.
@@ -26,7 +26,7 @@ _LENGTHS: Final = (STEP_SECONDS, _HOUR // 2, _HOUR, 3 * _HOUR, 12 * _HOUR, _DAY)
 
 
 class ModelCost(Struct, frozen=True, kw_only=True):
-    """What all runs of a session used of a model."""
+    """What all runs of a session used of one model."""
 
     name: str  #: If empty, the agent does not name its models.
     tone: str  #: The CSS class of its colour.
@@ -36,14 +36,14 @@ class ModelCost(Struct, frozen=True, kw_only=True):
 
 
 class CostOverTime(Struct, frozen=True, kw_only=True):
-    """A session's cost up to each time."""
+    """A chart of a session's cost, summed up to each point in time."""
 
     plot: Plot
     begins: datetime
     ends: datetime
     models: tuple[ModelCost, ...]  #: The one that cost most first.
-    lines: tuple[str, ...]  #: The budgets that have a line.
-    above: tuple[str, ...]  #: The budgets that are above the chart.
+    lines: tuple[str, ...]  #: The budgets that have a line, in words.
+    above: tuple[str, ...]  #: The budgets that are above the chart, in words.
 
 
 def cost_over_time(
@@ -51,8 +51,8 @@ def cost_over_time(
 ) -> CostOverTime | None:
     """Return a session's cost, or None if it has used no model.
 
-    `steps` are the costs by time, `budgets` the session's budgets. `cost_usd` is the cost of all
-    its runs, which may differ from what a budget counts.
+    `steps` are its costs by time, the earliest first, and `budgets` its budgets. `cost_usd` is the
+    cost of all its runs, which may differ from what a budget counts.
     """
     if not steps:
         return None
@@ -98,7 +98,7 @@ def _models(steps: Sequence[UsageStep]) -> tuple[ModelCost, ...]:
 
 
 def _length(seconds: int) -> int:
-    """Return a column's length, so that about `_COLUMNS` columns at most cover these seconds."""
+    """Return a column's length in seconds; about `_COLUMNS` at most then cover `seconds`."""
     week = 7 * _DAY
     fits = (one for one in _LENGTHS if one * _COLUMNS >= seconds)
     return next(fits, -(-seconds // (week * _COLUMNS)) * week)

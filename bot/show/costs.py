@@ -19,9 +19,11 @@ from config.settings import ModelPrice, ProjectSettings
 DEFAULT_DAYS: Final = 30
 #: The longest range in days, and the range from which weeks are shown instead of days.
 MOST_DAYS, _WEEKS_FROM = 731, 93
-#: The number of rows that a table shows; the sum of all others is one more row.
+#: The number of rows that a table shows. The sum of all others is one more row, except for
+#: sessions, of which only the number of others is shown.
 _ROWS: Final = 25
-#: The number of sessions of which models without a price are named.
+#: The number of sessions, those with the most unpriced tokens, whose models without a price are
+#: named besides those of the sessions in the table.
 _UNPRICED: Final = 10
 _ADDED: Final = (
     *("sessions", "input", "output", "cache_read", "cache_write", "reasoning", "unpriced"),
@@ -48,7 +50,10 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 
 
 class Costs(Struct, frozen=True, kw_only=True):
-    """Everything on the page of costs. Its tables are sorted by cost, the highest first."""
+    """Everything on the page of costs. Its tables are sorted by cost, the highest first.
+
+    In `projects`, `agents` and `people`, the last row may be the sum of all others.
+    """
 
     filter: CostFilter
     total: UsageTotal
@@ -60,7 +65,9 @@ class Costs(Struct, frozen=True, kw_only=True):
     people: tuple[UsageTotal, ...]
     sessions: tuple[SessionCost, ...]
     more_sessions: int  #: The number of sessions that are not in `sessions`.
-    unpriced_models: tuple[str, ...]  #: Models without a known price, sorted.
+    #: Models without a known price that `sessions`, or those with the most unpriced tokens, have
+    #: used; sorted.
+    unpriced_models: tuple[str, ...]
 
 
 class PriceNotes(Struct, frozen=True, kw_only=True):
@@ -151,7 +158,7 @@ def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
 
 
 def price_notes(sessions: Iterable[Session], prices: Mapping[str, ModelPrice]) -> PriceNotes:
-    """Return what the costs of sessions lack, by the configured prices."""
+    """Return the models without a price that sessions used, and the day of the oldest price."""
     return PriceNotes(
         unpriced_models=unpriced_models(sessions),
         oldest=min((price.as_of for price in prices.values()), default=None),

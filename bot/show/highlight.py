@@ -2,7 +2,7 @@
 
 The code is written by agents and may be hostile. The patterns of a full highlighter can take
 minutes on a hostile line, and no other thread runs while Python matches a pattern. So this module
-uses one pattern without backtracking.
+uses one simple pattern, which needs linear time.
 """
 
 import re

@@ -9,10 +9,10 @@ from lifecycle.model.key import Key
 
 
 def json_value(value: object) -> object:
-    """Convert structs, mappings and sets to values that JSON has; action keys become text.
+    """Convert structs and mappings to dicts, sets and tuples to lists, and action keys to text.
 
-    Keys of JSON objects must be text. Action keys become text elsewhere, too, so that programs can
-    compare both.
+    Other values, such as times, are returned as they are; msgspec encodes them. Keys of JSON
+    objects must be text. Action keys become text elsewhere, too, so that programs can compare both.
     """
     match value:
         case Key():

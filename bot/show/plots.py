@@ -1,6 +1,7 @@
 """Bar charts, computed on the server for the templates to draw as SVG.
 
-The SVG has only bars: a chart is stretched to the width of its page, which would distort text.
+The SVG has only bars and lines: a chart is stretched to the width of its page, which would distort
+text.
 """
 
 from collections.abc import Sequence

@@ -128,7 +128,7 @@ def project_detail(
 
 
 def policy_values(settings: Settings, project: str, policy: Policy) -> Iterator[PolicyValue]:
-    """Yield every value of the policy in force, with the source that set it last."""
+    """Yield every value of the policy in force, with the last source that changed it."""
     configured, default = settings.policy_of(project), Policy()
     for field in msgspec.structs.fields(Policy):
         value, of_project = getattr(policy, field.name), getattr(configured, field.name)

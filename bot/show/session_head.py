@@ -22,7 +22,7 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     next: NextAction
     checklist: tuple[ChecklistItem, ...]  #: Empty for a chat.
     frozen: Frozen | None  #: The freeze that applies to the session.
-    chat: bool  #: Whether it is a chat that nobody has made a pull request.
+    chat: bool  #: Whether it is a chat without a pull request, and nobody has asked for one.
     failed: bool  #: Whether the bot has given up any of its actions.
 
 

@@ -35,7 +35,7 @@ class StepLog(Struct, frozen=True, kw_only=True):
     """An attempt to run the project's own commands in a workspace, and the end of its output."""
 
     step: str  #: `setup` or `teardown`.
-    says: str
+    says: str  #: Its state in words.
     failed: bool
     log: str
 
@@ -50,14 +50,15 @@ class PreservedWork(Struct, frozen=True, kw_only=True):
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """Functions that return what the agents of sessions show.
+    """Functions that read what the agents of sessions show.
 
-    The first argument is a session's ID.
+    Each takes a session's ID as its first argument.
     """
 
     attach: Callable[[str], str]  #: The command line that opens its terminal, if any.
-    log: Callable[[str], str]  #: The last lines of its output; if empty, no run.
-    resources: Callable[[str], Resources | None]  #: What its last run uses; if None, unknown.
+    log: Callable[[str], str]  #: The last lines of its last run's output, if any.
+    #: What its last run uses; None if that is unknown, or the session has no run or has ended.
+    resources: Callable[[str], Resources | None]
     #: Returns lines that a run printed. Takes the run (0 for the last), the byte offset to begin at
     #: (None for the last lines) and the limit of lines. Raises `NoLog`.
     log_page: Callable[[str, int, int | None, int], LogPage]
@@ -67,8 +68,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     #: Returns the number of the first of a run's last messages, and these messages. Takes the run
     #: (0 for the last) and the limit of messages. Raises `NoTranscript`.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
-    #: Returns what a session's terminal shows, with the sequences of colours; empty without a
-    #: terminal.
+    #: Returns what a session's terminal shows, with the sequences of colours; empty if it has no
+    #: terminal or this cannot be read.
     screen: Callable[[str], str]
     changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
     #: The last attempts at the project's own commands in its workspace, with their output.
@@ -78,7 +79,10 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
-    """Return the functions for a store's sessions. `redact` masks secrets in their results."""
+    """Return the functions that read what the agents of a store's sessions show.
+
+    `redact` masks secrets in what agents and workspace steps print or write.
+    """
     transcripts = Transcripts(
         store, locations.host.records, locations.adapters, locations.paths.archive, redact
     )

@@ -32,7 +32,7 @@ class TimelineEntry(Struct, frozen=True, kw_only=True):
     at: datetime
     text: str  #: A phrase; text in backticks is code.
     tone: str  #: A CSS class, such as `good`; see `Line`.
-    quote: str = ""  #: The text of a person's command; if empty, none.
+    quote: str = ""  #: The text of a person's command, if it has any.
     details: tuple[TimelineDetail, ...] = ()
     more: int = 0  #: The number of details that are left out.
 

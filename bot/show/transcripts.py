@@ -42,7 +42,7 @@ class Transcript:
         self._place = 0  #: The number of the next message in the conversation.
 
     def new(self) -> list[Message]:
-        """Return the next messages since the last call, in order; empty if there are none yet."""
+        """Return the next messages in order, at most 500; empty if there are none yet."""
         while read := self._records.messages(self._run, self._place, _AT_ONCE):
             self._place += len(read)
             if found := [self._harmless(each) for each in read if self._is_of_run(each)]:
@@ -54,7 +54,10 @@ class Transcript:
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return the number of the first of the last `most` messages, or 0, and the messages."""
+        """Return the number of the first of the last `most` messages, and these messages.
+
+        The number is 0 if there are none. Counting begins with 0 at the current position.
+        """
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]
 
