@@ -106,7 +106,7 @@ def whoami(config: Config = None, server: Server = "", as_json: Json = False) ->
 
 
 def _stored(known: "Logins", url: str) -> str:
-    """Return the stored token of a server if it still works."""
+    """Return the stored token of a server if it still works, else an empty string."""
     from contextlib import closing
 
     from bot.cli import remote

@@ -94,15 +94,15 @@ class AgentHealth(Struct, frozen=True, kw_only=True):
     case: AgentCase
     program: str
     version: str  #: If empty, not installed, or unknown.
-    signs_in: str  #: Whose key it uses, or how else it signs in.
+    signs_in: str  #: Whose key it uses, or how else it signs in; may be empty.
     problems: tuple[str, ...]  #: Why it cannot start, each with its remedy.
     warnings: tuple[str, ...]
 
 
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
-    """Return the cases of an agent or agent type, by its name. Raises `CliError` if unknown.
+    """Return the cases of an agent, an agent type or `AGENT TYPE`. Raises `CliError` if unknown.
 
-    There is one case for each type, and one more for each project that has a model key of its own.
+    Each type has one case, and one more for each project whose own model key it would use.
     """
     agent, found = name.partition(" ")[0], []
     if agent not in settings.agents:
@@ -178,7 +178,7 @@ def _check(installed: Installation, case: AgentCase) -> AgentHealth:
 
 
 def types(checked: Sequence[AgentHealth]) -> RenderableType:
-    """Return a table with a row for each agent type, with the problems below it."""
+    """Return a table with a row for each agent type, and problems and warnings below the table."""
     rows = table("TYPE", "PROGRAM", "VERSION", "SIGNS IN WITH")
     for one in checked:
         words = (one.program, one.version or "-", one.signs_in or "nothing")

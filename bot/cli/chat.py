@@ -31,9 +31,10 @@ _STARTING = (Status.QUEUED, Status.SPAWNING)
 
 
 def chat(config: Path | None, server: str, wanted: SpawnRequest) -> None:
-    """Open a chat in `wanted.project`, or continue the chat with that ID, and attach to it.
+    """Open a chat, or continue one, and attach to it.
 
-    Returns once the person has detached, or the agent's program has ended. Raises `CliError`.
+    `wanted.project` is a project's name or, to continue a chat, the chat's ID. Returns once the
+    person has detached, or the agent's program has ended. Raises `CliError`.
     """
     if server:
         raise CliError(

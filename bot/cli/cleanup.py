@@ -30,8 +30,8 @@ _LEASE_SECONDS = 60.0
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
     """Yield the retention of the server's data folder.
 
-    If no bot is running, this process takes the lease, so that no bot starts meanwhile. It then
-    releases workspaces itself, except those of projects with `teardown` commands.
+    With `writing`, this process takes the lease if no bot is running, so that no bot starts
+    meanwhile. It then releases workspaces itself, except for projects with `teardown` commands.
     """
     with context.store(settings, redact if writing else None) as store:
         paths, base = Paths(settings.data), settings.github.git_base
@@ -63,7 +63,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
 @contextmanager
 def _leading(store: Store, lost: Event) -> Iterator[bool]:
-    """Hold the lease, renewed until the block ends; yield whether it was free.
+    """Hold the lease until the block ends, if it is free; yield whether it was.
 
     Sets `lost` if a bot takes the lease nevertheless, for example while this process is suspended.
     """

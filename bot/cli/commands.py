@@ -1,6 +1,7 @@
-"""Defines the commands that change sessions. Comments on GitHub have the same commands.
+"""Defines the commands that change sessions. Most exist in comments on GitHub, too.
 
-Anyone who can write the database file may give them. The running bot applies them within a second.
+Without `--server`, anyone who can write the database file may give them. The running bot usually
+applies them within a second.
 """
 
 from collections.abc import Callable, Mapping

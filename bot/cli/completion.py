@@ -21,7 +21,7 @@ _Complete = Callable[[typer.Context, str], list[str]]
 
 #: Texts that shells read as one word without quotes.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-#: The most choices that are useful to a person.
+#: The most session IDs that are offered.
 _MOST = 200
 #: How long a person waits for a writer, in seconds.
 _BUSY_SECONDS = 0.05

@@ -57,7 +57,7 @@ def file(config: Path | None) -> Path:
 
 
 def settings(config: Path | None) -> Settings:
-    """Return the settings with the App's projects. Raises `CliError` if they are invalid."""
+    """Return the settings with the App's projects. Raises `CliError` if they cannot be read."""
     path = file(config)
     with config_errors():
         found = load_settings(path)
@@ -66,7 +66,10 @@ def settings(config: Path | None) -> Settings:
 
 
 def with_installed(found: Settings) -> Settings:
-    """Return the settings with the projects that the bot found in the App's installations."""
+    """Return the settings with the projects that the bot found in the App's installations.
+
+    Raises `CliError` if the database, which has them, cannot be used.
+    """
     if not found.installation.repositories or not Paths(found.data).database.exists():
         return found
     with store(found) as opened:
@@ -76,7 +79,7 @@ def with_installed(found: Settings) -> Settings:
 def installation(config: Path | None, environ: Mapping[str, str] | None = None) -> Installation:
     """Return the configured settings and the secrets; `environ` is by default `os.environ`.
 
-    Raises `CliError` if they are missing or invalid.
+    Secrets that are not set are empty. Raises `CliError` if anything is unreadable or invalid.
     """
     path = file(config)
     with config_errors():
@@ -86,7 +89,10 @@ def installation(config: Path | None, environ: Mapping[str, str] | None = None) 
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
-    """Return the settings, and a function that masks secrets. Raises `CliError`."""
+    """Return the settings with the App's projects, and a function that masks secrets.
+
+    Raises `CliError`.
+    """
     found = installation(config)
     redact = Redaction(secret_values(found.settings, found.secrets, os.environ))
     return with_installed(found.settings), redact
@@ -107,7 +113,7 @@ def _refuse_unknown_names(path: Path, found: Settings) -> None:
 
 
 def _misfits(found: Settings) -> Iterator[str]:
-    """Yield a problem for each setting that the agent's program or the runtime does not support.
+    """Yield a problem for each setting that names an unknown program or runtime, or is unsupported.
 
     The package `config` cannot check these settings, because it does not import the runtimes.
     """

@@ -77,7 +77,7 @@ def _checked(installed: Installation) -> Iterator[tuple[str, CheckResult]]:
 
 
 def not_installed(installed: Installation) -> list[str]:
-    """Return the missing programs that the server requires, each with its remedy."""
+    """Return required programs of the server that are missing or too old, each with its remedy."""
     looked = {"git": git(), "sqlite": sqlite(), "tmux": tmux(installed)}
     return [
         f"{name}: {found.says}: {found.remedy}"
@@ -87,13 +87,13 @@ def not_installed(installed: Installation) -> list[str]:
 
 
 def refusals(installed: Installation) -> list[str]:
-    """Return why the server refuses a configuration, each with its remedy."""
+    """Return the reasons why the server refuses a configuration, each with its remedy."""
     lacking = missing(installed.settings, installed.secrets)
     return [*(_loading(one, installed.folder) for one in lacking), *_invalid(installed)]
 
 
 def _loading(remedy: str, folder: Path) -> str:
-    """Replace advice to set a variable by the command that loads it from the file of secrets."""
+    """Replace advice to set a variable that the file of secrets has by the command to load it."""
     names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
     if not names:
         return remedy
@@ -310,7 +310,10 @@ def isolation(installed: Installation) -> CheckResult:
 
 
 def git_lfs(installed: Installation) -> CheckResult | None:
-    """Check that git-lfs is installed if a branch of a project has files of Git LFS."""
+    """Check that git-lfs is installed if a project's base branch has files of Git LFS to check out.
+
+    Returns None if no project needs it.
+    """
     using = [name for name in installed.settings.projects if _uses_lfs(installed, name)]
     if not using:
         return None

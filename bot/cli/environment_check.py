@@ -1,7 +1,8 @@
 """Implements `mergewright doctor --repo`: tries a repository's set-up and tests in a sandbox.
 
 The check names what set-up and tests lack in the sandbox: programs, hosts, memory, time. It
-recognises a lack by the messages that common programs print, which are listed in this module.
+recognises a lack by what the sandbox reports, such as refused connections, and by the messages of
+common programs, which are listed in this module.
 """
 
 import os
@@ -46,7 +47,7 @@ _MISSING_PROGRAMS = tuple(
         ),
     )
 )
-#: Messages with a host that a program failed to look up, which programs with a proxy do not.
+#: Messages with a host name that a program failed to look up, instead of leaving that to the proxy.
 _LOOKED_UP = tuple(
     map(
         re.compile,

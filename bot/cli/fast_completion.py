@@ -46,7 +46,7 @@ class CompletesFast(Command):
 
 
 def explain_as_plain_text() -> None:
-    """Have fish and zsh show explanations as they are written. Call this after Typer's own set-up.
+    """Have fish and zsh show explanations as plain text. Call this after Typer's own set-up.
 
     Typer would remove the markup of Rich, which the explanations do not have.
     """

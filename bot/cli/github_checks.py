@@ -1,4 +1,4 @@
-"""Defines the doctor's checks of GitHub: credentials, permissions, events and workflows."""
+"""Defines the doctor's checks of GitHub, such as credentials, permissions and webhooks."""
 
 import re
 from collections.abc import Callable
@@ -44,7 +44,8 @@ class CheckResult(Struct, frozen=True):
     severity: Severity
     says: str
     remedy: str = ""  #: If empty, none is needed or known.
-    outage: bool = False  #: Whether GitHub cannot be reached, so that its other checks are skipped.
+    #: Whether GitHub cannot be asked now, so that the other checks of GitHub are skipped.
+    outage: bool = False
 
 
 def ok(says: str) -> CheckResult:
@@ -64,7 +65,8 @@ def _with_client(
 ) -> Callable[[Installation], CheckResult | None]:
     """Wrap a check that needs a GitHub client.
 
-    Without credentials, which the check `github` reports, the wrapped check returns None.
+    Without credentials, which the check `github` reports, the wrapped check returns None. If GitHub
+    fails, it returns a warning.
     """
 
     def run(installed: Installation) -> CheckResult | None:
@@ -275,7 +277,11 @@ def signing_key(installed: Installation) -> CheckResult | None:
 
 @_with_client
 def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
-    """Check that the account with the committer's email has registered the key at GitHub."""
+    """Check that the committer's account has registered the key at GitHub.
+
+    The email names the account if it is a `noreply` address of GitHub. Otherwise it is taken to be
+    the bot's own account.
+    """
     settings, secrets = installed.settings, installed.secrets
     if not settings.signs:
         return ok("not used: no project has policy.sign-commits")

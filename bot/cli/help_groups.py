@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 from bot.cli.fast_completion import CompletesFast, explain_as_plain_text
 
-#: The commands of each group, those that people need first.
+#: The commands of each group, in the order in which people usually need them.
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Look": (
         *("ls", "top", "show", "why", "wait", "attach", "logs", "transcript", "usage", "queue"),

@@ -62,10 +62,11 @@ class Interview:
         *,
         default: str = "",
     ) -> T:
-        """Return an answer that passes its check, which raises `ValueError` with the reason.
+        """Return what `check` makes of the answer; it raises `ValueError` to refuse an answer.
 
-        An answer that was given as an option is not asked for. Without a terminal, the default
-        is used.
+        A refused answer is asked for again. An answer that was `given` as an option is not asked
+        for, and raises `CliError` if it is refused. Without a terminal, the default takes the place
+        of an option that was not given.
         """
         if not given and not self.asks:
             given = default
@@ -127,9 +128,9 @@ def run(given: InitOptions, *, asks: bool) -> None:
 def _authentication(
     interview: Interview, given: InitOptions, repository: str, url: str
 ) -> tuple[str, str]:
-    """Return how the bot signs in to GitHub, and its token.
+    """Return how the bot signs in to GitHub, and its token, which is empty for an App.
 
-    If both are empty, the repository has to be asked for again.
+    If both are empty, the token was refused and the questions have to be asked again.
     """
     if not url and given.auth == _APP:
         raise CliError(
@@ -162,7 +163,7 @@ def _authentication(
 
 
 def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mapping[str, str]]:
-    """Return the name of the variable with the model key, and the variable itself if it is known.
+    """Return the name of the variable with the model key, and its value by name if it is known.
 
     The name is empty if the agent signs in by itself.
     """
@@ -189,7 +190,7 @@ def _repository(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    """Return a URL with a trailing slash; empty if the answer is `none`."""
+    """Return a URL with a trailing slash; empty if the answer is `none`. Raises `ValueError`."""
     if text == _NO:
         return ""
     parts = urlsplit(text)

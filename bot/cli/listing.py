@@ -64,7 +64,8 @@ def wait(
 ) -> bool:
     """Wait for a session, print it, and return whether it reached `goal`. Raises `CliError`.
 
-    `timeout` is in seconds; `server` is as in `sessions`.
+    `timeout` is in seconds; when it is over, raises `CliError` unless `as_json`. `server` is as in
+    `sessions`.
     """
     until = time.monotonic() + timeout
     with progress(f"Waiting until {id} {_GOALS[goal]} ..."):

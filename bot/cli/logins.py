@@ -28,8 +28,8 @@ class StoredLogin(Struct, frozen=True, kw_only=True):
 class Logins(Struct, kw_only=True):
     """The content of the file."""
 
-    default: str = ""  #: The URL of the server that commands ask unless they name one.
-    #: By URL, without a trailing slash.
+    default: str = ""  #: The URL of the server that commands use by default; may be empty.
+    #: By URL, without a trailing slash, as is `default`.
     servers: dict[str, StoredLogin] = field(default_factory=dict)
 
 
@@ -45,7 +45,10 @@ def path() -> Path:
 
 
 def read() -> Logins:
-    """Return what is stored. Raises `CliError` if the file is unreadable or others may read it."""
+    """Return what is stored; without the file, nothing is.
+
+    Raises `CliError` if the file is unreadable, or others have any access to it.
+    """
     file = path()
     try:
         with file.open("rb") as opened:
@@ -84,7 +87,7 @@ def write(logins: Logins) -> None:
 def server_url(url: str) -> str:
     """Return a server's URL in the form in which it is stored.
 
-    Raises `CliError` unless a token may be sent there: http is allowed only for this machine.
+    Raises `CliError` if the URL is invalid, has a password, or leads to another machine by http.
     """
     try:
         address = httpx.URL(url)

@@ -21,7 +21,7 @@ class WantedLog(Struct, frozen=True, kw_only=True):
     """Which output to print, and how much of it."""
 
     session: str
-    run: int  #: 0: the last one.
+    run: int  #: 0: the last one. Not used with `step`.
     step: str  #: `setup` or `teardown`; empty: the output of the agent.
     lines: int  #: The number of last lines.
     follow: bool

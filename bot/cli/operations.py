@@ -45,7 +45,7 @@ def deliveries(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List webhook deliveries that could not be decoded, or process them again."""
+    """List webhook deliveries that could not be processed, or process them again."""
     from contextlib import closing
 
     from bot.cli import context, screens, tables

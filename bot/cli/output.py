@@ -33,15 +33,15 @@ class Messages(Protocol):
 
 #: A line, or a function that returns it: only printed lines are searched for secrets.
 Line = str | Callable[[], str]
-#: Returns the lines since its last call.
+#: Returns the lines added since its last call.
 NewLines = Callable[[], Iterator[Line]]
 
 
 def log(new_lines: NewLines, lines: int, *, follow: bool, as_json: bool) -> None:
     """Print the last `lines` lines of an output, as text or as one JSON object each.
 
-    `new_lines` returns the lines since its last call. Its first result also includes a last line
-    that is incomplete. With `follow`, prints new lines until interrupted.
+    `new_lines` returns the lines added since its last call. With `follow`, prints new lines until
+    interrupted.
     """
 
     def print_line(line: Line) -> None:
@@ -66,10 +66,11 @@ def log(new_lines: NewLines, lines: int, *, follow: bool, as_json: bool) -> None
 def lines_of(
     read: Callable[[int, int], bytes], redact: Callable[[str], str], *, ansi: bool
 ) -> NewLines:
-    """Return a function that yields the lines of a file since its last call.
+    """Return a function that yields the lines added to a file since its last call.
 
-    `read(start, end)` returns the file's bytes between two offsets. `redact` masks secrets in each
-    line. Escape sequences are removed, except colours if `ansi` is true.
+    It yields each line as a function that returns its text, and an incomplete last line only at the
+    first call. `read(start, end)` returns the file's bytes between two offsets. `redact` masks
+    secrets in each line. Escape sequences are removed, except colours and styles if `ansi` is true.
     """
     place, rest, first = 0, b"", True
 

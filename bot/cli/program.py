@@ -38,7 +38,8 @@ app.add_typer(account.app)
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 success, 1 problem, 2 usage or configuration error, 3 damaged database.
+    Exit codes: 0 success, 1 problem, 2 usage or configuration error, 3 damaged database, 130
+    interrupted. `sandbox` exits with the code of the command that it ran.
     """
     close_to_others()
     try:

@@ -13,7 +13,10 @@ _AFTER_SECONDS: Final = 1.0
 
 @contextmanager
 def progress(says: str) -> Iterator[None]:
-    """Show a text with a spinner while the block runs, on standard error if it is a terminal."""
+    """Show a text with a spinner on standard error, if that is a terminal, while the block runs.
+
+    The text appears after a second.
+    """
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield

@@ -74,7 +74,10 @@ class SessionReader(Protocol):
         """Return sums of usage, of all sessions and projects where the names are empty."""
 
     def prices(self, session: str) -> PriceNotes:
-        """Return which prices are missing or old for the costs of a session, or of all if empty."""
+        """Return the models without a price that a session used, and the day of the oldest price.
+
+        If `session` is empty, the models are those of all sessions.
+        """
 
     def agents(self) -> list[AgentRecord]:
         """Return the records of all agents."""
@@ -83,7 +86,7 @@ class SessionReader(Protocol):
         """Return one agent with its sessions."""
 
     def failed_deliveries(self) -> list[DeliveryEntry]:
-        """Return all webhook deliveries that could not be decoded, newest first."""
+        """Return all webhook deliveries that could not be processed, newest first."""
 
     def last_deliveries(self) -> list[DeliveryEntry]:
         """Return the last webhook deliveries in every state, newest first."""
@@ -176,9 +179,9 @@ def configured(
     records: Mapping[str, AgentRecord],
     sessions: tuple[SessionSummary, ...],
 ) -> FoundAgent:
-    """Return an agent with its sessions and its configuration. Raises `CliError`.
+    """Return an agent with its sessions and its configuration, if it has one.
 
-    `records` are those of all agents, by name.
+    `records` are those of all agents, by name. Raises `CliError` if the agent has none.
     """
     if name not in records:
         raise CliError(f"no agent {name!r}; {nearest(name, records)}")

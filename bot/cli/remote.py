@@ -36,8 +36,8 @@ _MOST_ITEMS = 200
 _WAIT_SECONDS = 25.0
 _TIMEOUT_SECONDS = _WAIT_SECONDS + 10
 _TOKEN = VARIABLES["page_token"]
-#: The server's remedies refer authors of API requests to this file. Commands replace such remedies
-#: by their own.
+#: The server's remedies refer authors of API requests to this file. Commands do not print such
+#: remedies.
 _API_REFERENCE = "docs/api.md"
 
 
@@ -121,7 +121,10 @@ class RemoteServer:
         self._client.close()
 
     def get(self, path: str, kind: type[T], **wanted: object) -> T:
-        """Return an object of the API as `kind`. Empty values of `wanted` are left out."""
+        """Return an object of the API as `kind`.
+
+        `wanted` are parameters of the request; those that are empty texts or None are left out.
+        """
         given = {name: value for name, value in wanted.items() if value not in ("", None)}
         return self._send("GET", path, kind, params=given)
 
@@ -144,7 +147,7 @@ class RemoteServer:
         return self._send("GET", "account", RemoteAccount)
 
     def sessions(self, query: SessionQuery) -> list[SessionSummary]:
-        """Return the sessions that match, read page by page."""
+        """Return the sessions that match, at most `query.limit`, read page by page."""
         found, cursor = list[SessionSummary](), ""
         while len(found) < query.limit:
             wanted = {
@@ -173,7 +176,7 @@ class RemoteServer:
         return self._send("GET", "board", Board, params={"search": search} if search else {})
 
     def events(self) -> Iterator[None]:
-        """Yield when the server listens, and at each event of a session, until interrupted."""
+        """Yield once the server listens, and at each event, until the connection ends."""
         try:
             with self._client.stream("GET", "events") as response:
                 if not response.is_success:

@@ -132,7 +132,7 @@ class RemoteLog:
     """The lines that a run printed."""
 
     def __init__(self, server: RemoteServer, id: str, run: int, count: int) -> None:
-        """`count` is how many of the last lines the first call of `new` yields, at least."""
+        """The first call of `new` yields the last `count` lines or more, if there are so many."""
         self._server = server
         self._id = id
         self._run = run
@@ -140,7 +140,7 @@ class RemoteLog:
         self._cursor: int | None = None
 
     def new(self) -> Iterator[str]:
-        """Yield the lines since the last call; the first call yields at least the last `count`."""
+        """Yield the lines added since the last call; at first, at least the last `count` lines."""
         if self._cursor is None:
             page = self._page(limit=min(self._count, _MOST_LINES))
             if len(page.lines) >= self._count:
@@ -159,7 +159,7 @@ class RemoteLog:
 
 
 def step_lines(server: RemoteServer, id: str, step: str) -> list[str]:
-    """Return what the last attempt at a step printed, at most the lines that the server keeps.
+    """Return what the last attempt at a step printed, at most the last lines that the server sends.
 
     Raises `CliError`.
     """

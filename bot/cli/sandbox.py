@@ -81,7 +81,7 @@ def execute(
 ) -> SandboxEnd:
     """Run a command in a project's sandbox, and return how it ended. Raises `CliError`.
 
-    The arguments are those of `LocalSandbox.run`.
+    `command` and the arguments after it are as in `LocalSandbox.run`.
     """
     name = installed.settings.projects[project].agent
     kind, program = installed.settings.agent_types[name], agent_health.program_of(installed, name)
@@ -186,7 +186,7 @@ def _no_model(_: str) -> NoReturn:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP in the block like Ctrl-C, so that the sandbox is removed."""
+    """Have SIGTERM and SIGHUP raise `SystemExit` in the block, so that the sandbox is removed."""
 
     def leave(number: int, _: object) -> NoReturn:
         sys.exit(128 + number)

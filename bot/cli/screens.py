@@ -71,7 +71,7 @@ def table(*head: str) -> Table:
 
 
 def listing(sessions: Sequence[SessionSummary], empty: str) -> RenderableType:
-    """Return a line for each session, with its title and status.
+    """Return a line for each session, with its title, its reason and any remedy below the line.
 
     `empty` is the text if there are no sessions.
     """
@@ -99,7 +99,7 @@ def listing(sessions: Sequence[SessionSummary], empty: str) -> RenderableType:
 
 
 def notices(incidents: Sequence[Incident], freezes: Sequence[Freeze]) -> Iterator[RenderableType]:
-    """Yield the open incidents, and the freezes of a project or of everything."""
+    """Yield a line for each incident and each freeze."""
     for incident in incidents:
         yield Text(plain(incident.text), "red")
     for freeze in freezes:
@@ -197,14 +197,14 @@ def expected_start(one: QueuePlace | QueuedSession) -> str:
 
 
 def queue_reason(one: QueuePlace | QueuedSession) -> str:
-    """Return why a session waits, and what would change its position in the queue."""
+    """Return why a session waits, and what raises or lowers its position in the queue."""
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
     person = "; a person waits for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
 def color(status: str) -> str:
-    """Return the color of a status: red if it needs a person, green if good, dim if ended."""
+    """Return the color of a status: red if bad, green if good, dim if ended, cyan otherwise."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:
@@ -258,7 +258,10 @@ def _spent(bar: BudgetUsage) -> str:
 
 
 def _add_state(rows: Table, detail: SessionDetail) -> None:
-    """Add rows for freezes, the last restore, the work, the pull requests and what went wrong."""
+    """Add rows about the session's state, from its freeze to the project's own commands.
+
+    Between them are the last restore, the work, the pull requests and refused connections.
+    """
     one = detail.session
     if frozen := detail.frozen:
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
@@ -297,7 +300,7 @@ def headline(name: str, status: str, because: str) -> Text:
 
 
 def _advice(remedy: str, blockers: Sequence[str]) -> list[RenderableType]:
-    """Return the remedy for the session's status, if there is one, and what blocks the merge."""
+    """Return the remedy for the session's status, or an empty text, and what blocks the merge."""
     blocked = list(map(sentence, blockers))
     return [Text(f"{remedy}\n" if remedy else ""), *_list("merge blocked by", blocked)]
 

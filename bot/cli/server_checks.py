@@ -114,7 +114,7 @@ def _bound(host: str, number: int) -> socket.socket:
 
 @contextmanager
 def _answering(host: str, number: int, nonce: str) -> Iterator[None]:
-    """Listen on the server's port and answer every request with the nonce. Raises `OSError`."""
+    """Listen on the server's port and answer GET requests with the nonce. Raises `OSError`."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -7,7 +7,7 @@ import typer
 
 
 def _default_server(ctx: typer.Context, named: str) -> str:
-    """Return the named server, or the default of `login` where there is no configuration."""
+    """Return the named server or, where there is no configuration, the last `login`'s, if any."""
     if named or ctx.resilient_parsing:
         return named
     from bot.setup.files import CONFIGURATION

@@ -40,7 +40,7 @@ def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `CliError` unless the files of an installation can be written to a folder."""
+    """Raise `CliError` if a folder does not exist, or has files of an installation already."""
     if there := files.existing(folder):
         raise CliError(
             f"{there[0]} already exists; move it away or use another --folder. If its App was"
@@ -51,7 +51,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_api_url(url: str) -> None:
-    """Raise `CliError` if the bot's token would be sent to GitHub's API in clear text."""
+    """Raise `CliError` if the bot's token would be sent to another machine in clear text."""
     api = urlsplit(url)
     if api.scheme != "https" and api.hostname not in LOOPBACK:
         raise CliError(
@@ -67,7 +67,7 @@ def app(
     organization: bool,
     keys: Mapping[str, str] = {},
 ) -> None:
-    """Create a GitHub App in the browser, store its keys, have it installed. Raises `CliError`.
+    """Create a GitHub App in the browser, write the files, have it installed. Raises `CliError`.
 
     `keys` are the model keys to store too, by environment variable.
     """

@@ -1,4 +1,4 @@
-"""Submits commands to the running bot through its database, and prints its replies.
+"""Submits commands to the bot through its database or a server's API, and prints the replies.
 
 Only `start` accepts a session that does not exist yet: the bot reads the issue and creates the
 session.
@@ -60,8 +60,8 @@ def submit(
 ) -> None:
     """Submit a command and print its outcome. Raises `CliError`, also if it is refused.
 
-    `pull` is the number of a pull request, whose current head commit is sent with the command, or
-    None. `resume` is the ID of a conversation to continue, or empty.
+    `pull` is the number of a pull request, whose last known head commit is sent with the command,
+    or None. `resume` is the ID of a conversation to continue, or empty.
     """
     if server:
         if resume:
@@ -96,7 +96,10 @@ def report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
 def set_frozen(
     config: Path | None, server: str, project: str, *, frozen: bool, as_json: bool
 ) -> None:
-    """Freeze or unfreeze a project, or everything if `project` is empty. Raises `CliError`."""
+    """Freeze or unfreeze a project, or everything if `project` is empty, and print all freezes.
+
+    Raises `CliError`, also if there is nothing to unfreeze; with `as_json`, this exits with 1.
+    """
     scope = f"project:{project}" if project else ""
     if server:
         with closing(RemoteServer(server)) as remote:
@@ -173,7 +176,7 @@ def give(
     *,
     wait: bool = True,
 ) -> CommandOutcome:
-    """Give a session a command and return what became of it. Raises `CliError`.
+    """Give a session a command and return its outcome, as `outcome_of` does. Raises `CliError`.
 
     `head` is the commit that the person has seen, for `merge`; empty for other commands.
     """
@@ -279,7 +282,10 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
 
 
 def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> CommandOutcome:
-    """Return the outcome of a command; with `wait`, waits for the bot for up to 15 seconds."""
+    """Return the outcome of a command; with `wait`, waits for a running bot for up to 15 seconds.
+
+    Raises `CliError` if the command was deleted.
+    """
     policy_of = context.policies(settings, store).of
     until = time.monotonic() + _WAIT_SECONDS
     while True:
@@ -293,7 +299,7 @@ def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> Comman
 
 
 def bot_runs(store: Store) -> bool:
-    """Whether a bot holds the lease on the database."""
+    """Whether a process, usually a bot, holds the lease on the database."""
     leader = store.lease.holder()
     return leader is not None and leader[1] > utc_now()
 

@@ -151,7 +151,7 @@ def _time_to_merge(one: AgentRecord) -> str:
 def usage(rows: Sequence[UsageTotal], prices: PriceNotes) -> RenderableType:
     """Return a table of tokens and dollars with their sums.
 
-    Below it are the models without a price, and the age of the prices.
+    Below it are the models without a price, and the day of the oldest price.
     """
     if not rows:
         return Text("No usage yet.")

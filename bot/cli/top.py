@@ -24,7 +24,7 @@ from bot.text.page_text import sentence, status_words
 
 #: The board is read again after this time even if nothing is known to have happened.
 _REFRESH_SECONDS = 15.0
-#: After a failure, in seconds.
+#: The pause after a failure.
 _RETRY_SECONDS = 3.0
 #: Events that follow each other within this time are read together.
 _TOGETHER_SECONDS = 0.1
@@ -229,7 +229,7 @@ class Top(App[None]):
             self.notify(action.text, markup=False)
 
     def _give(self, id: str, action: NextAction) -> None:
-        """Give a command, after a confirmation where it cannot be undone."""
+        """Give a command, after a confirmation if `action` wants one."""
 
         def confirmed(agreed: bool | None) -> None:
             if agreed:
@@ -282,7 +282,7 @@ class Top(App[None]):
             self._give(card.row.id, action)
 
     def action_open(self) -> None:
-        """Open the session's page."""
+        """Open the session's page in a browser."""
         if card := self._card():
             self._open(self._source.url(f"/sessions/{card.row.id}"))
 

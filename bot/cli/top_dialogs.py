@@ -67,7 +67,7 @@ class Ask(ModalScreen[str]):
 
 
 class Confirm(ModalScreen[bool]):
-    """Asks for confirmation of what cannot be undone; only `y` means yes."""
+    """Asks a person to confirm an action; only `y` means yes."""
 
     CSS = """
     Confirm { align: center middle; }

@@ -27,7 +27,10 @@ class BoardSource(Protocol):
         """Read the board; `search` is as in `BoardFilter`."""
 
     def watch(self, changed: Event, ended: Event) -> None:
-        """Set `changed` whenever something happens in a session, until `ended` is set."""
+        """Set `changed` at once, and whenever something happens in a session.
+
+        Returns after `ended` is set, or the connection has ended.
+        """
 
     def give(self, id: str, action: NextAction) -> str:
         """Give a session an action's command and return what became of it, as a sentence."""

@@ -1,7 +1,8 @@
 """Finds GitHub Actions workflows that give secrets to an agent's branch.
 
-A workflow that cannot be understood is treated as one that gives all secrets. The YAML nodes are
-read without resolving their types, because YAML 1.1 reads the key `on` as true.
+A workflow that cannot be parsed is treated as one that gives all secrets if it contains the word
+`secrets`. The YAML nodes are read without resolving their types, because YAML 1.1 reads the key
+`on` as true.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax
 """
@@ -41,9 +42,9 @@ _MERGE_KEY: Final = "<<"
 
 
 def secrets_for_branches(workflow: str) -> list[str]:
-    """Return the secrets that a workflow gets when a branch is pushed; `*` means all secrets.
+    """Return the names of the secrets that a workflow gets when it runs for an agent's branch.
 
-    `GITHUB_TOKEN` is not included.
+    Empty if it does not run for one. See `ALL` for `*`. `GITHUB_TOKEN` is not included.
     """
     try:
         documents = list(yaml.compose_all(workflow, Loader=yaml.BaseLoader))
@@ -56,7 +57,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield each scalar once, with its key; aliases are not expanded."""
+    """Yield each scalar with its key, and once for each key if aliases put it under several."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:
