@@ -271,7 +271,6 @@ def offered(judged: Judged) -> tuple[str, ...]:
     Pass facts with only the commands that take effect.
     """
     facts, now = judged.view.facts, judged.view.now
-    listed = ((kind, row) for kind, row in COMMAND_RULES.items() if row.works != _EVERY)
 
     def refused(kind: str, row: CommandRule) -> bool:
         if kind == "cancel" and judged.view.command("merge") is None:
@@ -281,8 +280,10 @@ def offered(judged: Judged) -> tuple[str, ...]:
 
     return tuple(
         kind
-        for kind, row in listed
-        if judged.status in row.works and not (kind in _WITHOUT_TEXT and refused(kind, row))
+        for kind, row in COMMAND_RULES.items()
+        if judged.status in row.works
+        and row.works != _EVERY
+        and not (kind in _WITHOUT_TEXT and refused(kind, row))
     )
 
 
