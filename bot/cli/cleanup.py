@@ -14,7 +14,7 @@ from bot.archive.archiver import Archive
 from bot.archive.retention import Busy, Item, Retention
 from bot.cli import context
 from bot.cli.screens import table
-from bot.store import ResourceOwner, Store, StoreFailure, this_process
+from bot.store import CLEANUP, ResourceOwner, Store, StoreFailure, this_process
 from bot.system.clock import utc_now
 from bot.system.isolation import isolation_of
 from bot.system.locations import Locations, Paths, programs
@@ -67,7 +67,7 @@ def _leading(store: Store, lost: Event) -> Iterator[bool]:
 
     Sets `lost` if a bot takes the lease nevertheless, for example while this process is suspended.
     """
-    owner, over = f"{this_process()}:cleanup", Event()
+    owner, over = f"{this_process()}{CLEANUP}", Event()
 
     def held() -> bool:
         return store.lease.acquire(owner, utc_now(), _LEASE_SECONDS) is not None

@@ -42,9 +42,9 @@ def reload(config: Path | None) -> ReloadResult:
     """Make the bot on this machine reload, and return the result. Raises `CliError`."""
     settings = context.settings(config)
     with context.store(settings) as store:
-        leader = store.lease.holder()
-    host, _, pid, _ = ((leader[0] if leader else "").split(":") + [""] * 4)[:4]
-    if leader is None or leader[1] <= utc_now() or not pid.isdigit():
+        bot = store.lease.bot(utc_now()) or ""
+    host, _, pid, _ = (bot.split(":") + [""] * 4)[:4]
+    if not pid.isdigit():
         raise CliError(
             "no bot is running; `mergewright serve` starts with the new configuration", PROBLEM
         )

@@ -299,9 +299,8 @@ def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> Comman
 
 
 def bot_runs(store: Store) -> bool:
-    """Whether a process, usually a bot, holds the lease on the database."""
-    leader = store.lease.holder()
-    return leader is not None and leader[1] > utc_now()
+    """Whether a bot holds the lease on the database."""
+    return store.lease.bot(utc_now()) is not None
 
 
 def _screen(outcome: CommandOutcome, *, running: bool) -> Text:

@@ -21,6 +21,10 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
     RETURNING epoch"""
 
 
+#: How the name of a leader ends that is no bot, but `mergewright cleanup`.
+CLEANUP = ":cleanup"
+
+
 class LeaseTable(StoreTable):
     """The one row that names the leader, with an expiry and an epoch."""
 
@@ -56,12 +60,19 @@ class LeaseTable(StoreTable):
     def holder(self) -> tuple[str, datetime] | None:
         """Return the leader's name and the expiry of its lease, which may be in the past.
 
-        None if no bot holds the lease, or if the process of its holder is gone.
+        None if nobody holds the lease, or if the process of its holder is gone.
         """
         row = self._first(_LEADER)
         if row is None or _gone(row["owner"]):
             return None
         return row["owner"], from_timestamp(row["expires"])
+
+    def bot(self, now: datetime) -> str | None:
+        """Return the name of the bot that leads; None if none does, as during a cleanup."""
+        leader = self.holder()
+        if leader is None or leader[1] <= now or leader[0].endswith(CLEANUP):
+            return None
+        return leader[0]
 
     def release(self, owner: str) -> None:
         """Release the lease if `owner` holds it, so that another bot can lead at once."""

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from bot.app.reloading import changed
-from bot.store import Store, StoreFailure
+from bot.store import CLEANUP, Store, StoreFailure, this_process
+from bot.system.clock import utc_now
 from config.load import settings_of
 from tests.cli.conftest import CommandLine, Deployment
 from tests.cli.results import MERGEWRIGHT
@@ -109,6 +110,21 @@ def test_without_a_bot_there_is_nothing_to_reload(
     result = mergewright("reload")
     assert result.code == 1
     assert "no bot is running" in result.err
+
+
+def test_a_cleanup_is_not_taken_for_a_bot(
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the lease as well, but a reload would end it, and it applies no commands."""
+    signalled: list[int] = []
+    monkeypatch.setattr("os.kill", lambda process, _: signalled.append(process))
+    monkeypatch.setattr("bot.cli.reload._WAIT_SECONDS", 0)
+    deployment.has_session()
+    with closing(Store(deployment.paths.database)) as store:
+        assert store.lease.acquire(f"{this_process()}{CLEANUP}", utc_now(), 60)
+        assert "no bot is running" in mergewright("reload").err
+        assert "no bot is running" in " ".join(mergewright("pause", "widgets-12").out.split())
+    assert signalled == []
 
 
 def test_changes_are_named_as_in_the_file() -> None:
