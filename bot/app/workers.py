@@ -32,8 +32,9 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread. If `wake` was called before, the work runs now."""
-        self._thread.start()
+        """Start the thread. If `wake` was called before, the work runs now. Idempotent."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def wake(self) -> None:
         """Make the work run soon. Several calls before it begins cause one run."""
@@ -113,8 +114,9 @@ class Ticker:
         return bool(self._scheduler.running)
 
     def start(self) -> None:
-        """Start the jobs, each after its interval."""
-        self._scheduler.start()
+        """Start the jobs, each after its interval. Idempotent."""
+        if not self._scheduler.running:
+            self._scheduler.start()
 
     def stop(self) -> None:
         """Stop, and wait until the running jobs have finished."""

@@ -126,3 +126,16 @@ def test_a_hanging_worker_does_not_block_the_shutdown() -> None:
     assert not worker.close(0)
     go_on.set()
     assert worker.close(5)
+
+
+def test_a_beginning_that_failed_halfway_can_be_repeated() -> None:
+    """As when the system refuses the thread of a later worker: the bot then begins once more."""
+    ran = threading.Event()
+    worker, ticker = Worker("test", ran.set), Ticker(Job("test", 60, ran.set))
+    for _ in range(2):
+        ticker.start()
+        worker.wake()
+        worker.start()
+    assert ran.wait(PATIENCE)
+    ticker.stop()
+    assert worker.close(5)
