@@ -68,7 +68,7 @@ class _State(Collector):
         age = age_seconds(state.inbox, now)
         yield _gauge("inbox_age_seconds", "Age of the oldest waiting delivery.", age)
         failed = state.failed_deliveries
-        yield _gauge("failed_deliveries", "Deliveries that could not be decoded.", failed)
+        yield _gauge("failed_deliveries", "Deliveries that could not be processed.", failed)
         reads = state.refreshes
         yield _gauge("refreshes", "Issues and pull requests to read again.", reads.rows)
         age = age_seconds(reads, now)
