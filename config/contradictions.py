@@ -76,7 +76,7 @@ def _policy_contradictions(where: str, policy: Policy) -> Iterator[str]:
         if isinstance(value, int | float) and value < 0:
             yield f"{where}.{name.replace('_', '-')} = {value}: expected 0 or more"
     if policy.budget_warning > 1:
-        yield f"{where}.budget-warning = {policy.budget_warning}: expected a share, at most 1"
+        yield f"{where}.budget-warning = {policy.budget_warning}: expected a number from 0 to 1"
     for expression in policy.blocking_titles:
         try:
             re.compile(expression)
@@ -255,7 +255,7 @@ def _notifier_contradictions(settings: Settings) -> Iterator[str]:
         if not _VARIABLE.fullmatch(variable):
             yield f"{place}: expected the name of an environment variable"
         elif _OURS.match(variable):
-            yield f"{place}: {variable} would send our own credentials to a receiver"
+            yield f"{place}: {variable} would send Mergewright's own credentials to a receiver"
 
 
 def _unknown_profile(settings: Settings, where: str, name: str) -> Iterator[str]:

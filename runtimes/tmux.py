@@ -300,7 +300,7 @@ class Tmux:
         try:
             found = supervised.end_orphans(doubtful.values())
         except OSError as error:
-            log.warning("processes without a supervisor were not looked for: %s", error)
+            log.warning("could not look for processes without a supervisor: %s", error)
             return
         for name, run in doubtful.items():
             if run in found:

@@ -73,7 +73,10 @@ class LateEffects:
                 self._remove(due)
             except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
                 log.warning(
-                    "%s: %s: duplicates not removed: %s", due.subject, due.action.key, failure
+                    "%s: %s: what an earlier bot may have done twice was not removed: %s",
+                    due.subject,
+                    due.action.key,
+                    failure,
                 )
                 failed.add(due.seq)
 
@@ -138,7 +141,10 @@ class LateEffects:
         locations = self.dispatcher.locations
         runs = {run_name(session.id, number) for number in range(1, session.run + 1)}
         if locations.workspace_of(session).exists or runs & locations.host.runtime.look().keys():
-            log.warning("%s: released again: it was started by a former leader", session.id)
+            log.warning(
+                "%s: released again, because a bot that was active before had started it",
+                session.id,
+            )
             self.dispatcher.agents.release(session, session.run)
 
 

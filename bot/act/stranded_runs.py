@@ -57,7 +57,9 @@ class StrandedRuns:
                     return
                 self._end(session)
         except RuntimeFailure as failure:
-            _log.error("a run that uses the lost port of the model proxy still runs: %s", failure)
+            _log.error(
+                "a run that uses the port that the model proxy lost could not be ended: %s", failure
+            )
         else:
             self.store.incidents.clear(INCIDENT, self.clock())
 

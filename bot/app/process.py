@@ -160,7 +160,7 @@ def _stop(app: App, *, reloads: bool = False) -> None:
     systemd restarts it.
     """
     if not app.stop():
-        log.warning("stopped before running work had finished: the next start repeats it")
+        log.warning("stopped while work was under way: the next start repeats it")
         logging.shutdown()
         os._exit(int(reloads or app.wiring.leader_lease.lost))
 

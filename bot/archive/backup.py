@@ -70,7 +70,7 @@ def restore(file: Path, paths: Paths) -> None:
     with _opened(file) as tar:
         if paths.database.name not in tar.getnames():
             raise NotRestored(
-                f"{file} is no backup of Mergewright: it has no {paths.database.name}"
+                f"{file} is not a Mergewright backup: it has no {paths.database.name}"
             )
         for member in tar:
             if member.name == paths.database.name:
@@ -90,7 +90,7 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(file) as tar:
             yield tar
     except tarfile.TarError as error:
-        raise NotRestored(f"{file} is no backup of Mergewright, or is damaged: {error}") from error
+        raise NotRestored(f"{file} is not a Mergewright backup, or is damaged: {error}") from error
 
 
 def _is_archived(name: str, paths: Paths) -> bool:

@@ -142,10 +142,10 @@ def _who(url: str, account: "RemoteAccount") -> "RenderableType":
     from bot.cli import screens
 
     rows = screens.grid()
-    who = f"@{account.login}" if account.login else "everybody with the page's token"
+    who = f"@{account.login}" if account.login else "nobody by name: it is the server's page token"
     screens.add(rows, "server", url)
     screens.add(rows, "acts for", who)
-    screens.add(rows, "allows", f"at most {account.most}")
+    screens.add(rows, "scope", account.most)
     if account.expires:
         screens.add(rows, "expires", f"{account.expires:%Y-%m-%d}")
     lines = [f"{project}: {permission}" for project, permission in account.permissions.items()]
@@ -169,6 +169,6 @@ def _servers(known: "Logins") -> "RenderableType":
         return Text("No server is stored; `mergewright login --server URL` stores one.")
     rows = screens.table("SERVER", "PERSON", "DEFAULT")
     for url, one in known.servers.items():
-        person = f"@{one.login}" if one.login else "page's token"
+        person = f"@{one.login}" if one.login else "page token"
         rows.add_row(Text(url, overflow="fold"), person, "yes" if url == known.default else "")
     return rows

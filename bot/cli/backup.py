@@ -26,7 +26,10 @@ def restore(config: Path | None, file: Path, *, as_json: bool) -> None:
     """Restore a backup. Raises `CliError`, `OSError`."""
     paths = Paths(context.settings(config).data)
     if not file.exists():
-        raise CliError(f"{file}: no such file; to resume a session: `mergewright start {file}`")
+        session = (
+            f"; to resume a session: `mergewright start {file}`" if len(file.parts) == 1 else ""
+        )
+        raise CliError(f"{file}: no such file{session}")
     try:
         with progress(f"Restoring {file} ..."):
             backup.restore(file, paths)

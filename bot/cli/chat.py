@@ -93,7 +93,7 @@ def _continued(settings: Settings, store: Store, wanted: SpawnRequest) -> str:
     if session.origin is not Origin.CHAT:
         raise CliError(f"{session.id} is not a chat; `mergewright attach {session.id}` opens it")
     if wanted.agent or wanted.prompt or wanted.permission_mode or wanted.budget_usd:
-        raise CliError(f"{session.id} is open already: give its ID alone to continue it")
+        raise CliError(f"{session.id} already exists: to continue it, give only its ID")
     if session.status in TERMINAL:
         remedy = f"`mergewright start {session.id}` brings it back"
         raise CliError(f"{session.id} has ended: {session.because}; {remedy}", PROBLEM)

@@ -44,7 +44,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
         def give_back(tenant: ResourceOwner) -> None:
             if lost.is_set():
-                raise Busy("a bot has taken the database over: it releases workspaces itself")
+                raise Busy("a bot has started on this database; it removes workspaces itself")
             session = store.sessions.get(tenant.id)
             if session is None:
                 return

@@ -72,7 +72,8 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
     ),
 }
 _FREEZES: Mapping[str, str] = {
-    "freeze": "Hold back all actions of a session, a project or the bot. Undo with `unfreeze`.",
+    "freeze": "Hold back all actions of the bot, for a session, a project or everywhere. Agents at "
+    "work finish their turn. Undo with `unfreeze`.",
     "unfreeze": "Undo a freeze; name the same SESSION, project or --all.",
 }
 
@@ -157,7 +158,12 @@ def spawn(
     ] = "",
     budget: Annotated[
         float,
-        typer.Option(min=0, metavar="USD", help="Budget in dollars [default: the project's]."),
+        typer.Option(
+            min=0,
+            metavar="USD",
+            show_default=False,
+            help="Budget in dollars [default: the project's].",
+        ),
     ] = 0.0,
     meta: Annotated[
         list[str] | None,
@@ -211,7 +217,13 @@ def chat(
         typer.Option(metavar="MODE", help=f"{_MODES} [default: confirm]."),
     ] = "",
     budget: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Dollars [default: the project's budget].")
+        float,
+        typer.Option(
+            min=0,
+            metavar="USD",
+            show_default=False,
+            help="Budget in dollars [default: the project's].",
+        ),
     ] = 0.0,
     config: Config = None,
     server: Server = "",
@@ -243,7 +255,7 @@ def merge(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> None:
-    """Merge the current commit once nothing blocks it."""
+    """Merge a session's pull request at its current commit, once nothing blocks it."""
     _submit(config, server, session_id, "merge", method, no_wait, as_json, pull=pull)
 
 

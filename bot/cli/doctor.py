@@ -164,7 +164,11 @@ def configuration(installed: Installation) -> CheckResult:
     if invalid := list(_invalid(installed)):
         remedy = "`mergewright serve` refuses this configuration until it is fixed"
         return fail("; ".join(invalid), remedy)
-    also = f"; also those of the App's installations that match {patterns}" if patterns else ""
+    also = (
+        f"; and all repositories matching {patterns} that have the App installed"
+        if patterns
+        else ""
+    )
     return ok(f"projects: {', '.join(settings.projects) or 'none yet'}{also}")
 
 
@@ -303,17 +307,14 @@ def isolation(installed: Installation) -> CheckResult:
     for kind in sorted(kinds):
         if lacking := ISOLATIONS[kind].unlimited(limits_of(settings)):
             return warn(
-                f"{', '.join(sorted(kinds))}; {kind} cannot limit these for a whole run: {lacking}",
+                f"{', '.join(sorted(kinds))}; {kind} cannot limit a whole run's {lacking}",
                 _LIMITING if kind == "bubblewrap" else _LIMITING_CONTAINERS,
             )
     return ok(", ".join(sorted(kinds)))
 
 
 def git_lfs(installed: Installation) -> CheckResult | None:
-    """Check that git-lfs is installed if a project's base branch has files of Git LFS to check out.
-
-    Returns None if no project needs it.
-    """
+    """Check that git-lfs is installed if a project's base branch needs it; None if none does."""
     using = [name for name in installed.settings.projects if _uses_lfs(installed, name)]
     if not using:
         return None

@@ -158,8 +158,10 @@ def permissions(installed: Installation, us: GitHub) -> CheckResult:
 
 
 def events(installed: Installation) -> CheckResult | None:
-    if installed.settings.polls or not installed.settings.github.app_id:
-        return ok("not checked: only Apps subscribe to events")
+    if installed.settings.polls:
+        return ok("not used: the bot polls GitHub")
+    if not installed.settings.github.app_id:
+        return ok("not used: the bot signs in with a token, and only Apps subscribe to events")
     return _app_events(installed)
 
 

@@ -134,7 +134,7 @@ def _authentication(
     """
     if not url and given.auth == _APP:
         raise CliError(
-            "--auth app: a new App needs --url, where GitHub sends people back and webhooks;"
+            "--auth app: a new App needs --url: GitHub sends webhooks and signed-in people there;"
             " docs/github.md (Polling) says how to use an App without it"
         )
     auth = _BY_TOKEN

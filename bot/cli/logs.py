@@ -80,15 +80,15 @@ def _local_lines(config: Path | None, wanted: WantedLog) -> output.NewLines:
         session = context.session(store, wanted.session)
     number = wanted.run or session.run
     records, name = LocalRecords({}, Paths(settings.data).host), output_of(session.id, number)
-    where = f"in run {number}"
+    missing = f"{session.id} has no output in run {number}"
     if wanted.step:
         attempts = records.attempts(session.id, WorkspaceStep(wanted.step))
-        where = f"of a {wanted.step}"
+        missing = f"no {wanted.step} commands have run in {session.id} yet"
         name = attempts[-1].output if attempts else f"{session.id}_{wanted.step}0/output.log"
     try:
         records.size(session.id, name)
     except FileNotFoundError:
-        raise CliError(f"{session.id} has no output {where}", PROBLEM) from None
+        raise CliError(missing, PROBLEM) from None
     return output.lines_of(partial(records.read, session.id, name), redact, ansi=wanted.ansi)
 
 

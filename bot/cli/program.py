@@ -81,7 +81,7 @@ def serve(
         ),
     ] = False,
 ) -> None:
-    """Run the server: webhooks, the page and the sessions."""
+    """Run the server: webhooks, web pages and sessions."""
     from bot.cli import context
     from bot.cli.doctor import not_installed, refusals
 
@@ -186,11 +186,13 @@ def notify(
     config: Config = None,
     trial: Annotated[
         bool,
-        typer.Option("--test", help="Send a test message by each notifier; exit 1 if one fails."),
+        typer.Option(
+            "--test", help="Send a test message through each notifier; exit 1 if one fails."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the notifiers, or send a test message by them."""
+    """List the notifiers, or send a test message through them."""
     from bot.cli.notifiers import send_trials, show
 
     if not trial:

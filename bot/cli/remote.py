@@ -280,7 +280,7 @@ class RemoteServer:
             raise CliError(f"{self._url}: no Mergewright API there ({status})", PROBLEM) from None
 
     def _unreachable(self, error: httpx.HTTPError) -> CliError:
-        return CliError(f"{self._url}: {error or type(error).__name__}", PROBLEM)
+        return CliError(f"{self.url} cannot be reached: {error or type(error).__name__}", PROBLEM)
 
     def _failure(self, response: httpx.Response) -> CliError:
         """Return the error of a response in the form for the command line."""

@@ -167,7 +167,7 @@ def step_lines(server: RemoteServer, id: str, step: str) -> list[str]:
     for one in steps:
         if one.step == step:
             return one.log.splitlines()
-    raise CliError(f"{id} has no output of a {step}", PROBLEM)
+    raise CliError(f"no {step} commands have run in {id} yet", PROBLEM)
 
 
 def of_session(server: RemoteServer, id: str, path: str, kind: type[T], **wanted: object) -> T:

@@ -199,7 +199,7 @@ def expected_start(one: QueuePlace | QueuedSession) -> str:
 def queue_reason(one: QueuePlace | QueuedSession) -> str:
     """Return why a session waits, and what raises or lowers its position in the queue."""
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
-    person = "; a person waits for it" if one.awaited else ""
+    person = "; a person's command waits for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 

@@ -72,7 +72,7 @@ def sign_in(installed: Installation) -> CheckResult:
         says, _, remedy = lacking[0].partition(": ")
         return fail(says, remedy)
     if (github := github_sign_in(settings, installed.secrets)) is None:
-        return ok("with the page's token, for one person")
+        return ok("with the page token, for one person")
     try:
         problem = github.check_secret()
     except GitHubFailure as failure:

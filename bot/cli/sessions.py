@@ -94,7 +94,12 @@ def wait(
     server: Server = "",
     timeout: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="Time limit in seconds [default: none]."),
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            show_default=False,
+            help="Time limit in seconds [default: none].",
+        ),
     ] = inf,
     as_json: Json = False,
 ) -> None:
@@ -170,7 +175,7 @@ def replay(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Repeat a session's decisions on the recorded facts; exit 1 if a result differs. Read-only."""
+    """Make a session's decisions again from recorded facts; exit 1 if one differs. Read-only."""
     from bot.cli import replay
 
     if (session_id is None) == (delivery is None):
@@ -274,7 +279,9 @@ def usage(
     ] = "",
     first: Annotated[
         datetime | None,
-        typer.Option("--from", formats=_DAY, metavar="DAY", help="First day (UTC): 2030-01-31."),
+        typer.Option(
+            "--from", formats=_DAY, metavar="DAY", help="First day (UTC), such as 2030-01-31."
+        ),
     ] = None,
     last: Annotated[
         datetime | None, typer.Option("--to", formats=_DAY, metavar="DAY", help="Last day (UTC).")

@@ -81,8 +81,8 @@ def app(
         if made.owner.login.casefold() != wanted.owner.casefold():
             raise GitHubFailure(
                 f"{made.html_url} belongs to {made.owner.login} and can only be installed there."
-                f" Delete it and create it as {wanted.owner}; for an organization, run setup with"
-                " --organization."
+                f" Delete it, sign in to GitHub as {wanted.owner} and repeat this command; for an"
+                " organization, run setup with --organization."
             )
         text = files.configuration(wanted, made.id, made.slug, made.client_id)
         secrets = {

@@ -18,7 +18,16 @@ from bot.text.page_text import outcome_words, sentence
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
 
-_USAGE_COLUMNS = ("INPUT", "OUTPUT", "THINKING", "CACHED", "CACHE-WR", "COST", "UNPRICED", "HOURS")
+_USAGE_COLUMNS = (
+    "INPUT",
+    "OUTPUT",
+    "REASONING",
+    "CACHE READ",
+    "CACHE WRITE",
+    "COST",
+    "UNPRICED",
+    "HOURS",
+)
 
 
 def queue(entries: Sequence[QueuedSession]) -> RenderableType:
@@ -39,14 +48,14 @@ def health(report: HealthReport) -> RenderableType:
     state, process = report.state, report.process
     rows = screens.grid()
     for name, one in (
-        ("deliveries", state.inbox),
-        ("to read again", state.refreshes),
+        ("deliveries to process", state.inbox),
+        ("issues and pull requests to read", state.refreshes),
         *((f"{name} actions", each) for name, each in state.outbox.items()),
     ):
         add(rows, name, f"{one.rows:,}{f', oldest {age(one.since)}' if one.since else ''}")
     add(rows, "failed", f"{state.failed_deliveries:,} deliveries")
     add(rows, "slots", f"{state.slots_used} of {state.slots} in use")
-    add(rows, "leader", report.leader or "none: no bot is running")
+    add(rows, "active bot", report.leader or "none: no bot is running")
     if process is not None and process.sweep_age_seconds is not None:
         add(rows, "agents checked", f"{duration(process.sweep_age_seconds)} ago")
     for limit in process.rate_limits if process else ():
@@ -128,7 +137,7 @@ def agent(found: FoundAgent) -> RenderableType:
     add(rows, "repairs", f"{one.repairs}; {one.review_rounds} review rounds")
     add(rows, "cost", _cost(one))
     add(rows, "tokens", f"{one.tokens:,} in {one.active_seconds / 3600:.1f} active hours")
-    add(rows, "to merge", _time_to_merge(one))
+    add(rows, "merged in", _time_to_merge(one))
     if found.prompt:
         add(rows, "prompt", found.prompt)
     listing = screens.listing(found.sessions, "No sessions yet.")

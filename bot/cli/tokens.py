@@ -37,7 +37,7 @@ def create(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Create a personal token, and print it for the only time."""
+    """Create a personal token, and print it; it cannot be shown again."""
     from bot.cli import context, screens
     from bot.store import TokenScope
     from bot.system.redaction import Redaction

@@ -176,7 +176,12 @@ class Top(App[None]):
         waiting = board.groups[0].count
         head = Text("Mergewright", "bold", no_wrap=True, overflow="ellipsis")
         counted = f"  {board.total} {'session' if board.total == 1 else 'sessions'}"
-        head.append(f"{counted}, {waiting} need you" if waiting else counted, "not bold")
+        head.append(
+            f"{counted}, {waiting} {'needs' if waiting == 1 else 'need'} you"
+            if waiting
+            else counted,
+            "not bold",
+        )
         if self._search:
             head.append(f"  filter: {self._search}", "yellow")
         head.append(f"  {self._source.where}", "dim")  # Last, because it may be long.

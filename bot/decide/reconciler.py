@@ -105,7 +105,7 @@ class Reconciler:
             except Exception as problem:
                 # One session that cannot be decided must not stop the others.
                 with log_fields(**_fields(one)):
-                    log.exception("%s: could not be decided", one.session)
+                    log.exception("%s: its next step could not be decided", one.session)
                 failed.append(one.session)
                 self._report(one.session, problem, now)
             else:

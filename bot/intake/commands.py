@@ -48,7 +48,7 @@ def _no_argument(text: str) -> str:
 
 def _message(text: str) -> str:
     if not text:
-        raise InvalidArgument("needs a text: the rest of its paragraph")
+        raise InvalidArgument("needs a text after it")
     return text
 
 

@@ -120,10 +120,10 @@ class Inbox:
             many = "1 webhook delivery" if count == 1 else f"{count} webhook deliveries"
             self._store.incidents.report(
                 _INCIDENT,
-                f"{many} could not be processed, the last of the event `{last.event}` ({last.error})."
-                " The issues and pull requests they name were read again; commands in them were"
-                " not applied. `mergewright deliveries` lists them; upgrade Mergewright, then run"
-                " `mergewright deliveries --retry`",
+                f"{many} could not be processed, the last of the event `{last.event}`"
+                f" ({last.error}). The issues and pull requests they name were read again; commands"
+                " in them were not applied. `mergewright deliveries` lists them; upgrade"
+                " Mergewright, then run `mergewright deliveries --retry`",
                 now,
             )
         else:

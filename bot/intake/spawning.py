@@ -92,14 +92,14 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
     if not wanted.chat and bool(wanted.issue) == bool(prompt):
         raise InvalidArgument("a session needs either an issue or a prompt")
     if len(prompt) > MOST_OF_PROMPT:
-        raise InvalidArgument(f"a prompt has at most {MOST_OF_PROMPT:,} characters")
+        raise InvalidArgument(f"a prompt may have at most {MOST_OF_PROMPT:,} characters")
     if wanted.branch and not BRANCH.fullmatch(wanted.branch):
         raise InvalidArgument(
             f"{wanted.branch[:100]!r} is not a branch name of letters, digits, dots, dashes and"
             " slashes"
         )
     if not 0 <= wanted.budget_usd <= MOST_USD:
-        raise InvalidArgument(f"a budget has at most {MOST_USD:,.0f} US dollars")
+        raise InvalidArgument(f"a budget may have at most {MOST_USD:,.0f} US dollars")
     wrong = [name for name in wanted.metadata if not METADATA_KEY.fullmatch(name)]
     if wrong:
         raise InvalidArgument(

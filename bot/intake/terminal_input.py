@@ -91,8 +91,8 @@ class TerminalInput:
                 f"the agent of {session.id} does not run in a sandbox, so that its terminal has all"
                 " rights of the bot's user",
                 "Choose an isolation for its project if it has none, and restart the session; an"
-                " agent that an earlier version started has to be restarted too. Or attach to the"
-                " terminal on the server.",
+                " agent that an earlier version of Mergewright started has to be restarted, too."
+                " Or attach to the terminal on the server.",
                 forbidden=True,
             )
 
@@ -110,13 +110,13 @@ class TerminalInput:
                 raise InvalidArgument(f"there is no key {key[:20]!r}")
         if len(pressed) > MOST_KEYS or len(paste) > MOST_PASTED:
             most = f"{MOST_KEYS} keys and {MOST_PASTED:,} characters to paste"
-            raise InvalidArgument(f"a request has at most {most}")
+            raise InvalidArgument(f"a request may have at most {most}")
         self.check(session)
         self._count(session.id)
         store, now, text = self._store, self._store.clock(), printable(paste)
         since = store.outbox.keys_wait_since(session.id)
         if since is not None and now - since > _STALLED:
-            raise TypingStalled("the bot is not carrying out typed keys now")
+            raise TypingStalled("the bot is not passing keys on to the terminal now")
         action = PressKeys(
             key=keys.press_keys(request, session.run),
             run=session.run,

@@ -96,7 +96,10 @@ def followed(
             continue
         same = [old for old in after.values() if old.name.casefold() == one.full_name.casefold()]
         if same and not same[0].removed:
-            log.warning("%s: a renamed repository is a project under this name", one.full_name)
+            log.warning(
+                "%s: not made a project: another repository, since renamed, is one of this name",
+                one.full_name,
+            )
             continue
         taken = {*settings.projects, *(old.project for old in after.values())}
         name = same[0].project if same else project_name(one.full_name, one.id, taken)

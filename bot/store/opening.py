@@ -192,7 +192,7 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     ours = _applied(connection)
     if not ours and db.table_names():
         raise StoreUnusable(
-            f"the database {path} belongs to another program: name another file for Mergewright's"
+            f"the database {path} belongs to another program: set `server.data` to another folder"
         )
     known = {migration.name for migration in migrations._migrations}
     if newer := ours - known:

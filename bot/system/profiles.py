@@ -45,7 +45,7 @@ def limits_of_profiles(
         [tool for tool in limited[0] if all(tool in one for one in limited)] if limited else []
     )
     if limited and not allowed:
-        raise NotEnforced(f"{where}: no tool is in all their `tools`; allow one in common")
+        raise NotEnforced(f"{where}: their `tools` have no tool in common; add one to each")
     limits = RunLimits(
         tools=tuple(allowed),
         permission_mode=_stricter(permission_mode or kind.permission_mode, least)

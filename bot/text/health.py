@@ -18,7 +18,7 @@ def no_leader() -> str:
 
 def no_scheduler() -> str:
     """Say that the periodic jobs do not run."""
-    return "the scheduler is not running; the server's log says why"
+    return "the periodic jobs are not running; the server's log says why"
 
 
 def not_writable() -> str:

@@ -12,15 +12,15 @@ def step_words(record: StepRecord) -> str:
         return f"{name} is running"
     if record.ended is None:
         return f"{name} was interrupted"
-    after = f"after {max(0.0, (record.ended - record.began).total_seconds()):.0f} s"
+    time = f"{max(0.0, (record.ended - record.began).total_seconds()):.0f} s"
     match record.state:
         case StepState.DONE:
-            return f"{name} was done {after}"
+            return f"{name} took {time}"
         case StepState.EXPIRED:
-            return f"{name} reached its time limit {after}"
+            return f"{name} reached its time limit after {time}"
         case StepState.FAILED if record.code is not None:
-            return f"{name} failed with exit code {record.code} {after}"
+            return f"{name} failed with exit code {record.code} after {time}"
         case StepState.FAILED:
-            return f"{name} was killed {after}"
+            return f"{name} was killed after {time}"
         case _:
-            return f"{name} was interrupted {after}"
+            return f"{name} was interrupted after {time}"

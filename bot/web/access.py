@@ -33,7 +33,7 @@ FAILED = "The server could not answer this request."
 _NOT_CONFIGURED = (
     "Set MERGEWRIGHT_PAGE_TOKEN to a long random value in the server's environment and restart it."
 )
-_BEARER = "Send the header Authorization: Bearer TOKEN with the page's token."
+_BEARER = "Send the header Authorization: Bearer TOKEN with the page token."
 _OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token, or sign in."
 _READS = ("GET", "HEAD", "OPTIONS")
 #: The browser's next cookie, in the state of its request.
@@ -161,7 +161,7 @@ class Access:
         return self.sign_ins.find(connection.cookies.get(self.sign_ins.name, ""), note=note)
 
     def _not_signed_in(self) -> NotAuthorizedException:
-        says, remedy = "The page's token is required.", _BEARER
+        says, remedy = "The page token is required.", _BEARER
         if self._settings.takes_people:
             says, remedy = "You are not signed in.", _OWN_BEARER
         headers = {"www-authenticate": "Bearer"}

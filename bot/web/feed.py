@@ -94,7 +94,9 @@ class Feed(ABC, Generic[T]):
         try:
             await self._read(last)
         except StoreFailure:
-            _log.exception("the streams end, and their clients connect again")
+            _log.exception(
+                "the history cannot be read: event streams end, and their clients connect again"
+            )
         finally:
             self._wake()
 

@@ -69,7 +69,7 @@ class SignIns:
             if found is None or now - found.created >= self._most or now - found.seen >= self._idle:
                 continue
             if note and found.ends and found.ends <= now:
-                who = f"@{found.login}" if found.login else "the page's token"
+                who = f"@{found.login}" if found.login else "the page token"
                 _log.warning("%s: a replaced cookie was used; signed out", who)
                 self._store.sign_ins.end(digest)
                 return None

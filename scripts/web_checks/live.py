@@ -188,10 +188,12 @@ class Demo:
             expect(button).to_be_focused()
             expect(button).to_have_attribute("aria-pressed", "false")
             page.set_viewport_size(PHONE)
-            page.get_by_label("Line to type").fill(f'the word "{_OTHER_WORD}"')
+            page.get_by_label("A line to type; Enter is sent after it").fill(
+                f'the word "{_OTHER_WORD}"'
+            )
             page.get_by_role("button", name="Type line").click()
             expect(screen).to_contain_text(f"I added {_OTHER_WORD} to the greeting")
-            expect(page.get_by_label("Line to type")).to_have_value("")
+            expect(page.get_by_label("A line to type; Enter is sent after it")).to_have_value("")
             assert not (wide := too_wide(page)), "\n".join(wide)
             page.get_by_role("link", name="Timeline", exact=True).click()
             noted = re.compile(rf"@{PERSON} typed \d+ characters into the terminal")

@@ -113,7 +113,7 @@ def test_what_is_no_backup_is_refused_and_leaves_no_database(
     file: Path, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(file)
-    with pytest.raises(NotRestored, match="is no backup of Mergewright"):
+    with pytest.raises(NotRestored, match="is not a Mergewright backup"):
         restore(file, Paths(tmp_path / "new"))
     assert not Paths(tmp_path / "new").database.exists()
 

@@ -148,7 +148,7 @@ def test_the_last_of_several_servers_is_the_default(
         listed = json.loads(mergewright("login", "--list", "--json").out)
         first = {"server": people.url.rstrip("/"), "login": "alice", "default": False}
         assert listed == [first, {"server": other.url, "login": "", "default": True}]
-        assert "page's token" in mergewright("whoami").out
+        assert "page token" in mergewright("whoami").out
         assert "@alice" in mergewright("whoami", "--server", people.url).out
         assert "No server is the default now" in mergewright("logout").out
         assert mergewright("ls").code == 2

@@ -88,7 +88,7 @@ def test_a_long_cleanup_renews_its_lease_and_stops_once_a_bot_has_taken_it(
         monkeypatch.setattr(Retention, "apply", apply)
         output = mergewright("cleanup")
         assert output.code == 1
-        assert "a bot has taken the database over" in output.err
+        assert "a bot has started on this database" in output.err
         assert (store.lease.holder() or ("", None))[0] == "elsewhere:bot"
 
 

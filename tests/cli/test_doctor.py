@@ -91,7 +91,7 @@ def test_projects_of_the_apps_installations_are_listed(
     deployment.file.write_text(
         deployment.file.read_text() + f'\n[github]\n{lines}\nproject = {{agent = "shell"}}\n'
     )
-    says = "projects: widgets{}; also those of the App's installations that match acme/*"
+    says = "projects: widgets{}; and all repositories matching acme/* that have the App installed"
     found = {one["name"]: one for one in json.loads(mergewright("doctor", "--json").out)}
     assert found["configuration"]["says"] == says.format("")
     with closing(Store(empty_database(deployment.paths.database))) as store:
@@ -294,7 +294,7 @@ def test_limits_that_cannot_be_set_are_named_with_who_sets_them(
     monkeypatch.setattr(isolation, "unavailable", lambda *_: "")
     monkeypatch.setattr(isolation, "unlimited", lambda *_: "cpu")
     found = lines()["isolation"]
-    assert f"{kind} cannot limit these for a whole run: cpu -> {remedy}" in found
+    assert f"{kind} cannot limit a whole run's cpu -> {remedy}" in found
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(

@@ -220,4 +220,4 @@ def test_a_missing_client_secret_fails_with_its_variable(
 
 
 def test_without_people_the_page_token_signs_in(lines: LineTail) -> None:
-    assert lines()["sign-in"] == "ok with the page's token, for one person"
+    assert lines()["sign-in"] == "ok with the page token, for one person"

@@ -67,7 +67,7 @@ def test_the_health_of_a_server_is_shown(site: Site, mergewright: CommandLine) -
     site.health = Health(scheduler=False)
     result = mergewright("health")
     assert result.code == 1
-    assert "The scheduler is not running" in result.out
+    assert "The periodic jobs are not running" in result.out
     report = json.loads(mergewright("health", "--json").out)
     assert report["process"]["scheduler_running"] is False
 
@@ -226,7 +226,7 @@ def test_a_remote_session_is_waited_for(
         ({"MERGEWRIGHT_SERVER": "bot.example"}, 2, "expected a URL such as https://bot.example"),
         ({"MERGEWRIGHT_SERVER": "127.0.0.1:80"}, 2, "expected a URL such as https://bot.example"),
         ({"MERGEWRIGHT_SERVER": "https://"}, 2, "expected a URL such as https://bot.example"),
-        ({"MERGEWRIGHT_SERVER": "http://127.0.0.1:1"}, 1, "http://127.0.0.1:1/api/v1/: "),
+        ({"MERGEWRIGHT_SERVER": "http://127.0.0.1:1"}, 1, "http://127.0.0.1:1 cannot be reached: "),
     ],
 )
 def test_a_server_that_cannot_be_used_is_named(

@@ -37,7 +37,7 @@ def test_usage_shows_cost_and_unpriced_models(
         + '[prices."known"]\ninput = 1.0\noutput = 2.0\nas-of = 2026-11-20\n'
     )
     shown = lines(mergewright("usage").out)
-    assert shown[0] == "INPUT OUTPUT THINKING CACHED CACHE-WR COST UNPRICED HOURS"
+    assert shown[0] == "INPUT OUTPUT REASONING CACHE READ CACHE WRITE COST UNPRICED HOURS"
     assert "widgets-12 1.2k 12k 9 2.5M 0 $1.50 0.1" in shown
     assert "widgets-13 100 0 0 0 0 $0.50 90 0.1" in shown
     assert "all 1.3k 12k 9 2.5M 0 $2.00 90 0.2" in shown

@@ -60,7 +60,8 @@ def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -
         awaited=True,
     )
     assert (
-        screens.queue_reason(waits) == "every slot is in use; priority:low; a person waits for it"
+        screens.queue_reason(waits)
+        == "every slot is in use; priority:low; a person's command waits for it"
     )
 
 
@@ -135,7 +136,7 @@ def test_an_agents_record_shows_its_results(
         "first pass 25% merged without repairs or review rounds",
         "repairs 3; 2 review rounds",
         "cost $7.50 + 12k tokens",
-        "to merge 2h",
+        "merged in 2h",
     ):
         assert line in one
 

@@ -105,7 +105,7 @@ def given(site: Site, session: str) -> list[tuple[str, str]]:
 
 def test_what_needs_a_person_comes_first_and_says_what_to_do(server: RemoteBoard) -> None:
     async def story(screen: Screen) -> None:
-        await screen.shows("4 sessions, 1 need you", "Answer the question", "Which [port]?")
+        await screen.shows("4 sessions, 1 needs you", "Answer the question", "Which [port]?")
         lines = screen.text().splitlines()
         assert (len(lines), {len(line) for line in lines}) == (24, {80})
         groups = [line.strip() for line in lines if line.rstrip().endswith("(1)")]

@@ -23,4 +23,4 @@ def test_there_is_no_output_of_commands_that_never_ran(
 ) -> None:
     result = mergewright("logs", deployment.has_session(), "--step", "teardown")
     assert result.code == 1
-    assert result.err == "mergewright: widgets-12 has no output of a teardown\n"
+    assert result.err == "mergewright: no teardown commands have run in widgets-12 yet\n"

@@ -100,7 +100,9 @@ ANSWERS = {
     "[signing]\nemail = 'Bot <bot@example.com>'": (
         "signing.email = 'Bot <bot@example.com>': expected an email address"
     ),
-    "[policy]\nbudget-warning = 80": ("policy.budget-warning = 80.0: expected a share, at most 1"),
+    "[policy]\nbudget-warning = 80": (
+        "policy.budget-warning = 80.0: expected a number from 0 to 1"
+    ),
     "[signing]\nname = 'Bot <bot'": "signing.name = 'Bot <bot': expected a name without < and >",
     "[limits]\nsessions = 2\nreserved-for-people = 2": (
         "limits.reserved-for-people = 2: expected less than limits.sessions, which is 2"

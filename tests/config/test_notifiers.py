@@ -56,7 +56,7 @@ ANSWERS = {
         "",
     ),
     "url = 'GITHUB_TOKEN'": (
-        "notify.team.url: GITHUB_TOKEN would send our own credentials to a receiver",
+        "notify.team.url: GITHUB_TOKEN would send Mergewright's own credentials to a receiver",
         "[notify.team]\nkind = 'apprise'\n",
     ),
     "url = 'https://chat.example/hook'": (

@@ -289,7 +289,7 @@ def test_the_next_command_ends_the_message_before_it() -> None:
         ("merge tomorrow", "`merge` takes at most one of merge, squash, rebase."),
         ("merge squish", "(did you mean `squash`?). Nothing was done."),
         ("stop now", "`stop` takes no argument. Nothing was done."),
-        ("tell", "`tell` needs a text: the rest of its paragraph."),
+        ("tell", "`tell` needs a text after it."),
         ("answer\n\nYes.", "`answer` needs a text"),
         ("budget", "`budget` needs an amount in US dollars, such as `+5`."),
         ("allow", "`allow` needs a commit"),

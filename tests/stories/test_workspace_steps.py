@@ -27,8 +27,8 @@ teardown = ["cat made.txt >{done}"]
     assert done.read_text() == "widgets\n"
     setup, teardown = logs(app, issue.id)
     assert setup.log == "mergewright/1-add-widgets"
-    assert setup.says.startswith("the set-up of the workspace was done after ")
-    assert teardown.says.startswith("the teardown of the workspace was done after ")
+    assert setup.says.startswith("the set-up of the workspace took ")
+    assert teardown.says.startswith("the teardown of the workspace took ")
 
 
 def test_people_are_notified_of_a_failed_setup_and_start_it_again(world: World) -> None:

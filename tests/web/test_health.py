@@ -30,7 +30,7 @@ def test_whether_the_bot_is_healthy_is_one_click_from_the_board(site: Site) -> N
 @pytest.mark.parametrize(
     ("health", "problem"),
     [
-        (Health(scheduler=False), "The scheduler is not running"),
+        (Health(scheduler=False), "The periodic jobs are not running"),
         (
             Health(scheduler=True, standby_reason="another one leads"),
             "This instance is on standby: another one leads.",

@@ -162,7 +162,7 @@ def test_nothing_is_taken_while_the_bot_does_not_type(people: People) -> None:
     problem = typed(site, "k-2")
     assert (problem.status_code, problem.json()["detail"]) == (
         503,
-        "the bot is not carrying out typed keys now.",
+        "the bot is not passing keys on to the terminal now.",
     )
 
 

@@ -118,7 +118,7 @@ document.addEventListener("keydown", (event) => {
   event.stopPropagation(); // No key is a shortcut of the page now.
   if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "l") {
     event.preventDefault();
-    setTyping(false, "Keys are the page's again.");
+    setTyping(false, "The keyboard controls the page again.");
     return document.getElementById("type")?.focus();
   }
   const plain = event.ctrlKey && !event.shiftKey && !event.altKey;
