@@ -1,4 +1,4 @@
-"""The store: everything Mergewright remembers, in one SQLite file."""
+"""The store: the database of the bot, one SQLite file."""
 
 import sqlite3
 from collections.abc import Callable
@@ -122,10 +122,10 @@ from bot.store.values import (
 
 
 class Store:
-    """Holds all persistent data of Mergewright; its attributes read and write it. Thread-safe.
+    """The bot's database; its attributes, such as `sessions`, read and write it. Thread-safe.
 
-    One thread writes, and commits all pending writes together; reads run in parallel and see
-    committed data only.
+    One thread writes, and commits pending writes together; reads run in parallel and see committed
+    data only.
     """
 
     def __init__(
@@ -136,11 +136,12 @@ class Store:
         redact: Callable[[Any], Any] = lambda value: value,
         refuse_new: str = "",
     ) -> None:
-        """Open the file for the bot, and create it with its tables if it is missing.
+        """Open the file for the bot, as `open_writer` does: create it, or update an older schema.
 
-        `redact` masks secrets in texts and observations before they are written. A non-empty
-        `refuse_new` is the reason why no new database may be created. Raises `StoreFailure`, such
-        as `StoreUnusable` or `StoreDamaged`; the message names the fault and the remedy.
+        `redact` masks secrets in texts and observations before they are written. If `refuse_new` is
+        not empty, no new database is created, and the error ends with this text, the reason. Raises
+        `StoreFailure`, such as `StoreUnusable` or `StoreDamaged`; the message names the fault and
+        the remedy.
         """
         writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
         self._use(DatabaseFile(path, writer, clock, redact))

@@ -28,7 +28,7 @@ _ADD = """INSERT INTO commands
     ON CONFLICT (key) DO NOTHING"""
 _COMMANDS = """key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee
     FROM commands"""
-#: The ids of existing, deleted and requested sessions, in a part of the alphabet.
+#: The ids of existing and requested sessions, and of deleted ones with usage, between two texts.
 NAMED = """SELECT id FROM sessions WHERE id BETWEEN :first AND :last
     UNION SELECT session FROM ledger WHERE session BETWEEN :first AND :last
     UNION SELECT spawn ->> 'session' FROM commands
@@ -68,7 +68,7 @@ class Outsider(Struct, frozen=True, kw_only=True):
     """A person without write access who labelled an issue, commented, or reviewed its work."""
 
     repository: str
-    issue: int  #: The number of the session's issue, or of the issue that was labelled.
+    issue: int  #: The session's issue or the labelled one; if there is none, as `number`.
     login: str
     number: int  #: The issue or pull request where they labelled, reviewed or commented.
 
@@ -78,7 +78,10 @@ _outsider = RowDecoder(Outsider, "outsiders", "login")
 
 
 class CommandsTable(StoreTable):
-    """Commands: new, authorized (a start whose issue has not been read yet), granted or refused."""
+    """Commands: new, authorized, granted or refused.
+
+    A `start` or `adopt` is authorized until its issue or pull request has been read.
+    """
 
     def new(self) -> list[NewCommand]:
         """Return the commands to authorize, oldest first."""
@@ -92,11 +95,11 @@ class CommandsTable(StoreTable):
         self._execute(_ADD, columns(command))
 
     def add_spawn(self, command: NewCommand, project: str) -> NewCommand:
-        """Add a start command for a session of its own, and choose the session's id.
+        """Add a start command for a new session, and choose the session's id in its `spawn`.
 
         The id of a session for an issue is `widgets-12`, then `widgets-12b`; without an issue
         `widgets-p1`, then `widgets-p2`; for a chat `widgets-c1`, then `widgets-c2`. If the key is
-        known, adds nothing and returns the earlier command.
+        known, adds nothing. Returns the stored command.
         """
 
         def work(connection: sqlite3.Connection) -> NewCommand:
@@ -119,7 +122,8 @@ class CommandsTable(StoreTable):
     def outcome(self, key: str) -> str | None:
         """Return why a command was refused; empty if it was granted, None while undecided.
 
-        Returns None also for an unknown command.
+        A command that opened a session is stored as refused with that reason. Returns None also for
+        an unknown command.
         """
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])
@@ -134,7 +138,7 @@ class CommandsTable(StoreTable):
         return self._first(REQUESTED, (session,)) is not None
 
     def not_opened(self, session: str) -> str:
-        """Return why a start command for a session with this id was refused, or ""."""
+        """Return why a requested session was refused; empty if it was not, or if it exists."""
         row = self._first(REFUSED_SPAWN, (session,))
         return str(row["refusal"]) if row else ""
 
@@ -167,10 +171,11 @@ class CommandsTable(StoreTable):
         return bool(changed)
 
     def authorize(self, command: NewCommand, now: datetime, replies: Sequence[Action] = ()) -> None:
-        """Mark a start command on an issue as authorized, and request a refresh of the issue.
+        """Authorize a `start` or `adopt`, and request a refresh of its issue or pull request.
 
-        The command waits until its issue has been read, and is then granted or refused. `replies`
-        are added to the outbox in the same transaction. Does nothing if the command is not new.
+        The command waits until that has been read. Then it opens a session, or is granted or
+        refused. `replies` are added to the outbox in the same transaction. Does nothing if the
+        command is not new.
         """
         subject = f"issue:{command.number}"
         refresh = RefreshRequest(repository=command.repository, subject=subject)
@@ -183,7 +188,7 @@ class CommandsTable(StoreTable):
         self._db.write(work)
 
     def authorized(self, repository: str, number: int) -> list[NewCommand]:
-        """Return the authorized start commands that wait until this issue is read, oldest first."""
+        """Return the commands that wait until this issue or pull request is read, oldest first."""
         return list(map(_command, self._all(AUTHORIZED, (repository, number))))
 
     def refuse(self, key: str, why: str, replies: Sequence[Action] = ()) -> None:
@@ -225,7 +230,7 @@ class OutsidersTable(StoreTable):
 
 
 def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: str) -> str:
-    """Return the first free id for another session of an issue, or of no issue if 0.
+    """Return an unused id for a session of issue `number`, or without an issue if that is 0.
 
     Called inside a transaction. `kind` is the letter before the number of a session without an
     issue.
@@ -233,7 +238,7 @@ def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: st
     begins = f"{project}-{number or kind}"
     among = {"first": begins, "last": f"{begins}zz"}
     ends = {str(row["id"]).removeprefix(begins) for row in connection.execute(NAMED, among)}
-    if not number:  # The number of a deleted session is not used again.
+    if not number:  # The number of a deleted session with usage is not used again.
         return f"{begins}{1 + max((int(end) for end in ends if end.isdecimal()), default=0)}"
     letters = ascii_lowercase[1:]
     suffixes = ("", *letters, *map("".join, product(letters, ascii_lowercase)))
@@ -241,7 +246,7 @@ def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: st
 
 
 def requested_by(command: NewCommand) -> Requested:
-    """Convert a start command to the trigger of its session."""
+    """Convert a `start` or `adopt` command to the trigger of its session."""
     return Requested(
         key=command.key,
         actor=command.actor,

@@ -93,9 +93,9 @@ class Writer:
     def submit(
         self, works: Iterable[Callable[[sqlite3.Connection], T]], *, fenced: bool = True
     ) -> "list[Future[T]]":
-        """Run functions in one transaction; their futures resolve once the commit is on disk.
+        """Queue functions for one transaction; their futures resolve once it is on disk.
 
-        An exception rolls back only the changes of the function that raised it. If the commit
+        An exception rolls back only the changes of the function that raised it. If the transaction
         fails, as on a full disk, the functions are repeated one by one, so they must have no
         effects except through their connection. With `fenced`, they fail with `Fenced` once the bot
         has lost its lease.
@@ -246,9 +246,10 @@ class DatabaseFile:
         self.clock = clock
         self.redact = redact
         self.writer = writer
-        #: Called with a session's id after a change of it is on disk, in the thread that wrote.
+        #: Called with a session's id after a change of the session is on disk, in the thread that
+        #: requested the change.
         self.on_change: list[Callable[[str], None]] = []
-        #: Called once, in the thread whose read or write finds the file damaged.
+        #: Called once the file is found damaged: in the reading thread or in the writer's.
         self.on_damage: list[Callable[[], None]] = []
         self.damage = ""  #: The damage that a read or a write found, with the remedy.
         if writer is not None:
@@ -286,9 +287,9 @@ class DatabaseFile:
         return self.writer.submit(works, fenced=fenced)
 
     def writable(self) -> bool:
-        """Whether writes reach the disk now. Makes a small test write to find out.
+        """Whether writes reach the disk now.
 
-        No test write is needed if a write was committed within the last second.
+        Makes a small test write to find out, unless a write was committed within the last second.
         """
         if self._closed.is_set() or self.writer is None or self.damage:
             return False

@@ -1,7 +1,7 @@
 """Loads the facts of many sessions at once, and records decisions about them with their actions.
 
-Nothing is locked between reading a session and writing its decision. Every change of a session
-increments its version, and a decision about an older version is refused: the session is due again.
+Nothing is locked between reading a session and writing its decision. A change of its facts
+increments its version and makes it due, and a decision about an older version is refused.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The part of an action's JSON that facts contain: the keys that are done with its own."""
+    """The part of an action's JSON that facts contain: keys that are done together with its own."""
 
     covers: tuple[Key, ...] = ()
 
@@ -133,7 +133,7 @@ class FactsReader(StoreTable):
         return [found[session] for session in sessions if session in found]
 
     def get(self, session: str) -> Facts:
-        """Return a session's facts. Raises `CorruptRow`, or `StoreFailure` without a session."""
+        """Return a session's facts. Raises `CorruptRow`, or `StoreFailure` for an unknown id."""
         loaded = self.load([session])
         if not loaded:
             raise StoreFailure(f"there is no session {session!r}: `mergewright ls` lists them")

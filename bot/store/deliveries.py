@@ -91,7 +91,7 @@ class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
 
 
 class DeliveryQuery(Struct, frozen=True, kw_only=True):
-    """Which deliveries to list. An empty field selects all."""
+    """Which deliveries to list. An empty text selects all."""
 
     state: str = ""  #: `new`, `done`, `failed`, or `ignored`: it had no effects.
     event: str = ""
@@ -161,7 +161,7 @@ class DeliveriesTable(StoreTable):
             self._execute(_REDACT, (body, delivery.id))
 
     def mark_failed(self, id: str, error: str, refreshes: Sequence[RefreshRequest] = ()) -> None:
-        """Mark a delivery as failed and write its refreshes, in one transaction.
+        """Mark a new delivery as failed and write its refreshes, in one transaction.
 
         The delivery is processed again after `retry`, or if GitHub redelivers it.
         """
@@ -209,7 +209,7 @@ class DeliveriesTable(StoreTable):
         return None if row is None else _record(row)
 
     def get(self, id: str) -> Delivery | None:
-        """Return a delivery as it arrived, without secrets; None if it is unknown."""
+        """Return a delivery as it is stored (see `redact`); None if it is unknown."""
         row = self._first(ONE, (id,))
         return None if row is None else _delivery(row)
 

@@ -1,4 +1,4 @@
-"""Exceptions of the store, each with a remedy in its message."""
+"""Exceptions of the store. Their messages name the fault and, where there is one, the remedy."""
 
 import sqlite3
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class StoreFailure(Exception):
-    """Base of all exceptions of the store. The message says what failed and what to do."""
+    """Base of all exceptions of the store."""
 
 
 class StoreUnusable(StoreFailure):
@@ -82,7 +82,7 @@ _STORAGE: dict[int, tuple[type[StoreFailure], str]] = {
 
 
 def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
-    """Convert a storage error to a failure with its remedy; None if the statement is at fault.
+    """Convert a storage error to a failure with its remedy; None for any other error.
 
     https://www.sqlite.org/rescode.html
     """
@@ -98,5 +98,5 @@ def explained(error: sqlite3.Error, path: Path) -> StoreFailure | None:
 
 
 def damaged(path: Path, what: str) -> StoreDamaged:
-    """Return the failure for damage that Mergewright found itself."""
+    """Return the failure for a damaged file. `what` describes the damage."""
     return StoreDamaged(f"the database {path}: {_DAMAGED[1]} (found: {what})")

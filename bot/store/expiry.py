@@ -1,6 +1,7 @@
-"""Deletes expired rows, in small transactions, so that other writes do not have to wait.
+"""Deletes expired rows.
 
-Only the usage and cost of a deleted session remain, in the table `ledger`.
+Rows that expire by age and histories are deleted in small transactions, so that other writes do not
+have to wait. Only the usage and cost of a deleted session remain, in the table `ledger`.
 """
 
 import sqlite3
@@ -11,7 +12,7 @@ from bot.store.database import StoreTable
 from bot.store.usage import keep_in_ledger
 from bot.store.values import StoredSize
 
-#: The most rows that one transaction deletes.
+#: The most rows of a kind, or of a history, that one transaction deletes.
 STEP = 500
 
 DELIVERIES_SIZE = """SELECT count(*) AS rows, coalesce(sum(length(body)), 0) AS bytes
@@ -83,11 +84,14 @@ class ExpiryTable(StoreTable):
     """Measures and deletes expired rows."""
 
     def dated(self, kind: DatedKind, before: datetime) -> StoredSize:
-        """Return the size of the rows of this kind that were finished before a time."""
+        """Return the size of the rows of this kind that were finished before a time.
+
+        Refused commands count from when they were given.
+        """
         return self._size(_DATED[kind][0], before.timestamp())
 
     def delete_dated(self, kind: DatedKind, before: datetime) -> None:
-        """Delete the rows of this kind that were finished before a time."""
+        """Delete the rows that `dated` measures."""
         self._delete(_DATED[kind][1], before.timestamp())
 
     def history(self, session: str) -> StoredSize:
@@ -99,7 +103,7 @@ class ExpiryTable(StoreTable):
         self._delete(HISTORY, session)
 
     def delete_session(self, session: str, now: datetime) -> bool:
-        """Delete a session's rows, after its usage was copied to the ledger.
+        """Copy a session's usage to the ledger and delete all its rows, in one transaction.
 
         Returns False, with nothing deleted, if the session is unknown, open, due, or in the view
         `live`.

@@ -121,7 +121,10 @@ def add_history(
 
 
 def wake(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Make a session due now, inside a transaction, because one of its facts changed."""
+    """Make a session due now and increment its version, inside a transaction.
+
+    A decision based on the earlier version is then refused.
+    """
     connection.execute(_WAKE, {"id": session, "now": now.timestamp()})
 
 

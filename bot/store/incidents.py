@@ -33,7 +33,7 @@ class Freeze(Struct, frozen=True, kw_only=True):
 
 
 class Incident(Struct, frozen=True, kw_only=True):
-    """A fault that concerns more than one session, such as unreachable agents."""
+    """A fault of the bot or its surroundings, such as unreachable agents or a full disk."""
 
     key: str  #: Its cause, e.g. `many-lost`. No two open incidents have the same key.
     since: datetime
@@ -84,7 +84,7 @@ class FreezesTable(StoreTable):
 
 
 class IncidentsTable(StoreTable):
-    """Incidents of the whole bot, open and closed."""
+    """Incidents, open and closed."""
 
     def report(self, key: str, text: str, now: datetime) -> bool:
         """Open an incident, or update the text of the open one. Returns whether it was opened."""

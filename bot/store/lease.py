@@ -35,8 +35,8 @@ class LeaseTable(StoreTable):
 
         Another leader's lease counts as expired if its expiry is not after `expired`, which is
         `now` by default. A leader is replaced at once if its name comes from `this_process` and its
-        process is gone. When the leader changes, the epoch grows, and the due actions are listed in
-        the table `inherited`, because the former leader may still execute them.
+        process is gone. When the leader changes, the epoch grows, and the due actions (except typed
+        keys) are listed in the table `inherited`, because the former leader may still execute them.
 
         Raises:
             StoreBusy: another process holds the write lock, for example a suspended one.
@@ -85,7 +85,7 @@ class LeaseTable(StoreTable):
         self._db.submit(lambda connection: connection.execute(_TAKE_AWAY), fenced=False).result()
 
     def fence(self, owner: str, epoch: int) -> None:
-        """Make the writer refuse writes with `Fenced` unless this owner leads in this epoch."""
+        """Make fenced writes fail with `Fenced` unless this owner leads in this epoch."""
         if self._db.writer is not None:
             self._db.writer.fence = Fence(owner, epoch)
 

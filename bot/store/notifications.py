@@ -1,6 +1,7 @@
 """Stores the messages of notifiers, from the discovery of their cause until their delivery.
 
-A message is stored once for each notifier and cause, then sent, and then marked as sent.
+A message is stored once for each notifier and cause, then sent, and then marked as sent. Another
+message may report the end of the cause.
 """
 
 import sqlite3
@@ -90,7 +91,7 @@ class NewNotification(Struct, frozen=True, kw_only=True):
     """A message to store for a notifier."""
 
     notifier: str
-    session: str = ""  #: If empty, the message concerns the whole bot.
+    session: str = ""  #: If empty, the message is a digest or concerns an incident.
     cause: str
     event: NotificationEvent
     priority: str
@@ -154,9 +155,9 @@ class NotificationsTable(StoreTable):
         """Store the results of one check of all causes, in one transaction.
 
         A `new` message is ignored if its notifier already has one for the same session and cause;
-        messages whose cause is gone do not count. `withdrawn` are the `seq` of messages to delete,
-        unless an attempt to send them has begun. `resolved` pairs the `seq` of a message whose
-        cause is gone with a new message that says so. `cursors` are set as in `CursorsTable`.
+        messages whose cause is gone do not count. `withdrawn` are the `seq` of due messages to
+        delete, unless they may have been sent. `resolved` pairs the `seq` of a message whose cause
+        is gone with a new message that says so. `cursors` are set as in `CursorsTable`.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -174,7 +175,7 @@ class NotificationsTable(StoreTable):
         self._db.write(work)
 
     def due(self, notifier: str, now: datetime, *, urgent: bool) -> DueNotification | None:
-        """Return a notifier's next due message, or None. With `urgent`, skip other messages."""
+        """Return a notifier's next due message, or None; with `urgent`, its next urgent one."""
         values = {"notifier": notifier, "now": now.timestamp(), "urgent": urgent}
         row = self._first(DUE_NOTIFICATIONS, values)
         return None if row is None else _due(row)

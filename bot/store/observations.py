@@ -120,7 +120,10 @@ def _differing(seen: Observation, row: Row) -> dict[str, str]:
 
 
 def _work(seen: Observation, row: Row) -> Work | None:
-    """Return the observed workspace. An unobserved size on disk keeps its stored value."""
+    """Return the workspace to store, or None if none was observed.
+
+    `Work.disk` changes only with `measured`, which changes nothing else.
+    """
     if seen.measured:
         return replace(_stored(row).work, disk=seen.measured[0])
     if seen.work is None or encoded(seen.work) == row["work"]:
@@ -157,11 +160,11 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 
 
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
-    """Record which messages arrived or are missing, inside a transaction; return whether any did.
+    """Record which messages arrived or are missing; return whether this changed anything.
 
-    A received message counts as done from the time it was sent, if the activity in this observation
-    began after that. Otherwise it counts from `now`, because the activity is older than the
-    message.
+    Called inside a transaction. A received message counts as done from the time it was sent, if the
+    activity in this observation began after that. Otherwise it counts from `now`, because the
+    activity is older than the message or was not observed.
     """
     changed = 0
     for seq in seen.received:

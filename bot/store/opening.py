@@ -23,7 +23,7 @@ OLDEST_SQLITE = (3, 38)  # the first with `->>`
 
 
 class RedactingConnection(sqlite3.Connection):
-    """A connection that passes every text it writes through `redact`."""
+    """A connection that passes every text in the values of its statements through `redact`."""
 
     redact: Callable[[str], str] = staticmethod(str)
 
@@ -47,9 +47,10 @@ def open_writer(
 ) -> sqlite3.Connection:
     """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
-    Every text is passed through `redact` before it is written. A non-empty `refuse_new` is the
-    reason why no new database may be created. Raises `StoreDamaged`, `StoreUnusable` or another
-    `StoreFailure`.
+    An older schema is updated after the file was copied to `FILE.VERSION` beside it. Every text is
+    passed through `redact` before it is written. If `refuse_new` is not empty, no new database is
+    created, and the error ends with this text, the reason. Raises `StoreDamaged`, `StoreUnusable`
+    or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(

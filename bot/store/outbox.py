@@ -44,7 +44,8 @@ DUE_ACTIONS = """SELECT seq, coalesce(session, '') AS session,
         WHERE earlier.state = 'due' AND earlier.next_at <= ?1
             AND earlier.session = first.session AND earlier.seq < first.seq)
     ORDER BY sessions.created, seq LIMIT ?2"""
-#: Runs inside the transaction that replaces a leader, so that every due action is recorded.
+#: Runs inside the transaction that replaces a leader, so that it records every due action. Typed
+#: keys are left out.
 INHERIT = """INSERT INTO inherited (former, seq, session, repository, at, action)
     SELECT ?1, seq, coalesce(session, ''), coalesce(outbox.repository, sessions.repository), ?2,
         action
@@ -140,12 +141,12 @@ class OutboxTable(StoreTable):
         return self._first(ENDS_PROGRAM, (session,)) is not None
 
     def newest(self) -> int:
-        """Return the number of the action that was decided last; 0 if there is none."""
+        """Return the highest `seq` of the stored actions; 0 if there is none."""
         row = self._first(NEWEST_ACTION)
         return (row and row["seq"]) or 0
 
     def given_up(self, session: str, kind: KeyKind) -> bool:
-        """Whether an action of this kind failed for good, or was withdrawn after an attempt."""
+        """Whether such an action of a session failed for good or was withdrawn after an attempt."""
         return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(
@@ -219,7 +220,7 @@ class OutboxTable(StoreTable):
         tried: bool = False,
         observed: Observation | None = None,
     ) -> None:
-        """Delete a due action. A later decision may contain its key again.
+        """Delete a due action and wake its session. A later decision may contain its key again.
 
         `tried` says whether an attempt was made that may have had an effect. `observed` is written
         in the same transaction.
@@ -235,7 +236,7 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def add_keys(self, session: str, action: PressKeys) -> PressKeys | None:
-        """Add what a person typed, and who typed how much to the history.
+        """Add what a person typed to the outbox, and to the history who typed how much.
 
         No decision is made about it. Returns None if it was added. If its key is stored already,
         adds nothing and returns the stored action, from which the text may be erased.
@@ -276,12 +277,12 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def typed_at(self, session: str) -> datetime | None:
-        """Return when a person last typed into the session's terminal; None if not lately."""
+        """Return when somebody last typed into the terminal by page or API; None if nobody did."""
         row = self._first(TYPED, (session,))
         return from_timestamp(row["at"]) if row and row["at"] is not None else None
 
     def keys_wait_since(self, session: str) -> datetime | None:
-        """Return since when typed keys wait to be carried out; None if there are none."""
+        """Return since when a session's typed keys wait to be typed; None if there are none."""
         row = self._first(WAITING_KEYS, (session,))
         return from_timestamp(row["at"]) if row and row["at"] is not None else None
 
@@ -294,7 +295,7 @@ class OutboxTable(StoreTable):
         self._execute(_DEFER, {"seq": seq, "until": until.timestamp(), "why": why})
 
     def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
-        """Return the last `limit` actions of a session, newest first."""
+        """Return the last `limit` actions of a session, newest first, without typed keys."""
         return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:

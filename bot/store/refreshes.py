@@ -1,4 +1,4 @@
-"""Stores refresh requests, and the times up to which the bot has read GitHub's growing lists."""
+"""Stores refresh requests, and the times up to which the bot has read growing lists."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -64,7 +64,10 @@ class RefreshesTable(StoreTable):
 
 
 class CursorsTable(StoreTable):
-    """The time up to which the bot has read each list that grows at GitHub."""
+    """The time up to which each growing list was read.
+
+    Such lists are the deliveries at GitHub and, for each notifier, the ends of sessions.
+    """
 
     def get(self, name: str) -> datetime | None:
         """Return the time up to which a list was read; None if it never was."""

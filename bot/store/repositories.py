@@ -1,4 +1,4 @@
-"""Configured repositories by GitHub's id, and the configuration files in them."""
+"""Repositories and the App's projects, by GitHub's id, and repositories' configuration files."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence

@@ -29,7 +29,7 @@ def utc_now() -> datetime:
 
 
 def from_timestamp(value: float) -> datetime:
-    """Convert a column's seconds since 1970 to a UTC time that converts back to the same number."""
+    """Convert a column's seconds since 1970 to a UTC time, or the nearest plausible one."""
     return from_seconds(value)
 
 
@@ -78,7 +78,7 @@ class RowDecoder(Generic[S]):
     """
 
     def __init__(self, kind: type[S], table: str, id: str = "id") -> None:
-        """Take the names of the table and of its column `id`, for the messages of `CorruptRow`."""
+        """`table` and `id`, the column that identifies a row, are for messages of `CorruptRow`."""
         self._kind, self._table, self._id = kind, table, id
         self._columns: Sequence[tuple[str, Callable[[Any], Any] | None]] = ()
 

@@ -1,11 +1,11 @@
 """The tables of the database.
 
-Times are seconds since 1970 (UTC), structs are JSON. Large columns are the last of their table,
+Times are seconds since 1970 (UTC), structs are JSON. A new table has its large columns last,
 because SQLite reads a row from its beginning and is slow to reach columns after a large value.
 Statements use SQL that SQLite and PostgreSQL share, which includes partial indexes, generated
-columns, `ON CONFLICT`, `RETURNING`, window functions and `->>`. The exceptions, which only SQLite
-has, are STRICT, WITHOUT ROWID, AUTOINCREMENT, `rowid` as a tie-breaker, `json_each` and the other
-JSON functions, and `UPDATE OR IGNORE` in `repositories`.
+columns, `ON CONFLICT`, `RETURNING`, window functions and `->>`. Exceptions, which only SQLite has,
+are above all STRICT, WITHOUT ROWID, AUTOINCREMENT, `rowid` as a tie-breaker, `json_each` and the
+other JSON functions, truth values as numbers, and `UPDATE OR IGNORE` in `repositories`.
 """
 
 from sqlite_utils import Database
@@ -49,7 +49,7 @@ _STATEMENTS = (
         PRIMARY KEY (repository, subject)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX refreshes_due ON refreshes (due)",
-    # The time up to which the bot has read a list that grows at GitHub.
+    # The time up to which the bot has read a growing list, such as the deliveries at GitHub.
     "CREATE TABLE cursors (name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
     # -- sessions ----------------------------------------------------------------------------------
     # slot: holds a slot. wants_slot: has something to run and no slot, since wanted_since; waits:
@@ -332,7 +332,7 @@ _STATEMENTS = (
 
 @migrations()
 def version_1(db: Database) -> None:
-    """Create all tables."""
+    """Create the tables of the first version."""
     for statement in _STATEMENTS:
         db.execute(statement)
 

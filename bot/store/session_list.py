@@ -56,7 +56,7 @@ LISTED = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class SessionQuery(Struct, frozen=True, kw_only=True):
-    """Which sessions to list, and how. An empty field selects all."""
+    """Which sessions to list, and how. An empty text selects all, as do no `statuses`."""
 
     #: The projects to choose from. None for all projects, including those no longer configured.
     projects: tuple[str, ...] | None = None

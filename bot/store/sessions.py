@@ -106,10 +106,11 @@ class SessionsTable(StoreTable):
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession, command: str = "") -> bool:
-        """Create a session that is due at once, and close the start command with the key `command`.
+        """Create a session that is due at once, and settle its start command.
 
-        Returns False, with nothing written, if its id or branch already has a session. If `command`
-        is empty, no command is closed.
+        The command with the key `command` is stored as refused, so that it opens no other session;
+        if the key is empty, there is none. Returns False, with nothing written, if a session has
+        the id or the branch already.
         """
         values = {
             **columns(new),
@@ -139,7 +140,10 @@ class SessionsTable(StoreTable):
             return None if row is None else session_decoder(connection, [row])(row)
 
     def all(self, *, live: bool | None = None) -> list[Session]:
-        """Return sessions, newest first: the live ones if `live` is True, the others if False."""
+        """Return sessions, newest first. Those with corrupt rows are logged and omitted.
+
+        `live` is True for the live sessions only, False for the others only, None for all.
+        """
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
             return list(skip_corrupt(session_decoder(connection, rows), rows))
@@ -181,7 +185,7 @@ class SessionsTable(StoreTable):
         return None if row is None else str(row["id"])
 
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Return the id of the session that each pair of repository and subject concerns.
+        """Return the id of the session that each pair of repository and subject concerns, if any.
 
         A subject may be one of `of_subject`, `number:12` for an issue or a pull request, or
         `session:widgets-12b` for a session by its id.
@@ -208,7 +212,7 @@ class SessionsTable(StoreTable):
         return [row["branch"] for row in self._all(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:
-        """Return a session's version, which grows with every change; -1 if it is unknown."""
+        """Return a session's version (see `Session`); -1 if the session is unknown."""
         row = self._first(VERSION, (session,))
         return int(row["version"]) if row else -1
 

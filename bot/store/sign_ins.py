@@ -43,8 +43,8 @@ _REVOKE_OLD = "DELETE FROM personal_tokens WHERE expires < ?"
 class SignedIn(Struct, frozen=True, kw_only=True):
     """A cookie of a signed-in browser. The browser gets a new one from time to time."""
 
-    first: str  #: The hash of its first cookie, by which they belong together.
-    login: str  #: If empty, it signed in with the page's token.
+    first: str  #: The hash of the browser's first cookie, the same in all its cookies.
+    login: str  #: If empty, the browser signed in with the page's token.
     user: int  #: GitHub's ID of the account; 0 with the page's token.
     created: datetime
     seen: datetime  #: When it last sent a request, to the minute.
@@ -95,7 +95,7 @@ class SignInsTable(StoreTable):
     """Signed-in browsers, by the hash of their cookie."""
 
     def get(self, hash: str) -> SignedIn | None:
-        """Return the sign-in of a cookie; None if the cookie is unknown or was ended."""
+        """Return the sign-in of a cookie, even of a replaced one; None if it is unknown."""
         row = self._first(ONE, (hash,))
         return None if row is None else _signed_in(row)
 
@@ -169,5 +169,8 @@ class PersonalTokensTable(StoreTable):
         self._execute(_USE, (now.timestamp(), id))
 
     def revoke(self, id: int, login: str = "") -> bool:
-        """Delete a token if it is this person's, or anybody's if `login` is empty."""
+        """Delete a token if it is this person's, or anybody's if `login` is empty.
+
+        Returns False if there is no such token.
+        """
         return self._execute(_REVOKE, (id, login, login)) == 1

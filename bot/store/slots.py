@@ -175,7 +175,7 @@ class AgentsTable(StoreTable):
         """Assign a session to another agent from a run on.
 
         In statistics, the former agent keeps the usage of the earlier runs. If the session had
-        ended and was restored, it also keeps that outcome.
+        ended and was restored, the former agent also keeps that outcome.
         """
 
         def work(connection: sqlite3.Connection) -> None:
@@ -194,7 +194,7 @@ class AgentsTable(StoreTable):
         return {row["agent_name"]: row["sessions"] for row in self._all(OPEN_SESSIONS)}
 
     def open_in(self, project: str) -> dict[str, int]:
-        """Return a project's number of open sessions by agent name; empty for no agent."""
+        """Return the number of open sessions in a project by agent name."""
         rows = self._all(OPEN_IN_PROJECT, (project,))
         return {row["agent_name"]: row["sessions"] for row in rows}
 
@@ -242,7 +242,7 @@ class AgentsTable(StoreTable):
     ) -> tuple[AgentRecord, list[AgentEnd]]:
         """Return an agent's record and the ends of its sessions in their order.
 
-        The agent may be unknown; its record is then empty.
+        The agent may be unknown; its record is then empty. `repositories` is as in `records`.
         """
         shares = self._parts(repositories)[agent]
         ends = [AgentEnd(one.ended, one.outcome) for one in shares if one.ended and one.outcome]
@@ -300,10 +300,10 @@ def _medians(rows: Iterable[Row]) -> dict[str, float]:
 class _Share(Struct):
     """One agent's part in one session."""
 
-    outcome: str | None = HANDED_OVER  #: If None, it has the session, which has not ended.
+    outcome: str | None = HANDED_OVER  #: If None, the agent has the session, which is open.
     ended: datetime | None = None  #: When the session ended.
     seconds: float = 0.0  #: From the creation of the session to its end.
-    first_pass: bool = True  #: Whether no agent of the session got a message.
+    first_pass: bool = True  #: Whether no agent was asked for a repair or for changes.
     repairs: int = 0
     rounds: int = 0
 

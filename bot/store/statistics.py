@@ -1,4 +1,4 @@
-"""Counts over all tables, for metrics."""
+"""Counts of rows and sums of usage, for metrics."""
 
 from datetime import datetime
 
@@ -26,10 +26,10 @@ USAGE = f"""SELECT repository, agent, {_SUMS} FROM (
 
 
 class Backlog(Struct, frozen=True):
-    """The number of waiting rows, and the time since which the oldest one waits."""
+    """The number of rows in a state, and since when the oldest one exists."""
 
     rows: int
-    since: datetime | None  #: None if there are no rows.
+    since: datetime | None  #: Of a refresh: its last request. None if there are no rows.
 
 
 class AgentUsage(Struct, frozen=True):
@@ -71,7 +71,7 @@ class StatisticsTable(StoreTable):
         return self._backlog(REFRESHES)
 
     def outbox(self) -> dict[str, Backlog]:
-        """Return actions by state: `due`, `sent`, and `failed` of sessions that have not ended."""
+        """Return the actions by state: `due`, `sent`, and `failed` ones of open sessions."""
         return {
             "due": self._backlog(DUE),
             "sent": self._backlog(SENT),

@@ -1,8 +1,8 @@
 """The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
-A run's usage is counted twice: by its program, in its own files, and by the model proxy, from the
-responses. Either may miss something. The count with more tokens is used, or the later count if they
-are equal. An agent can forge its own count, so no run costs less than what the proxy counted.
+A run's usage may be counted twice: by its program, in its own files, and by the model proxy, from
+the responses. Either may miss something. The count with more tokens is used, or the later count if
+they are equal. An agent can forge its own count, so no run costs less than what the proxy counted.
 """
 
 import sqlite3
@@ -126,7 +126,7 @@ _NO_SPENDING = Spending()
 
 
 class UsageFilter(Struct, frozen=True, kw_only=True):
-    """Selects the usage to read, including that of deleted sessions. An empty field selects all."""
+    """Selects the usage to read, including that of deleted sessions. An empty text selects all."""
 
     repository: str = ""  #: `owner/name`
     agent: str = ""
@@ -209,7 +209,7 @@ class UsageTable(StoreTable):
         return [UsageTotal(**dict(row)) for row in rows]
 
     def sessions(self, among: UsageFilter) -> int:
-        """Return how many sessions used a model."""
+        """Return how many sessions have usage in this selection."""
         (row,) = self._all(_COUNT, _values(among))
         return int(row["sessions"])
 
@@ -268,8 +268,8 @@ def add_agent_usage(
 ) -> None:
     """Add the usage between the observations `before` and `agent`, inside their transaction.
 
-    The active seconds of a turn count on the day of its end. The seconds are added in the
-    transaction that records this end, so they count once.
+    The active seconds of a turn are added in the transaction that records its end, so they count
+    once, on the day of that record.
     """
     active_seconds = _ended_turn_seconds(before, agent, now)
     known = agent.usage == Usage() or (agent.run == before.run and agent.usage == before.usage)
@@ -288,7 +288,7 @@ def add_run_usage(
     """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
 
     `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease, because some
-    tokens are reported before their price is known.
+    tokens are reported before their price is known. Wakes other sessions as `STEPS` says.
     """
     (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()

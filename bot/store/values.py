@@ -54,15 +54,16 @@ class DeliveryOutcome(StrEnum):
     RETRIED = "retried"  #: The delivery had failed, and is processed once more.
 
 
-#: The subject of a refresh of the bot's access to a repository.
-ACCESS = "access:"
+ACCESS = "access:"  #: The subject of a refresh of the bot's access to a repository.
 
 
 class RefreshRequest(Struct, frozen=True, kw_only=True):
     """A request to read something at GitHub again, because it may have changed."""
 
     repository: str  #: `owner/name`
-    subject: str  #: `issue:12`, `pull:34`, `branch:mergewright/12-x` or `sha:abc`.
+    #: Such as `issue:12`, `pull:34`, `branch:x` or `sha:abc`; also `repository:` for all its
+    #: issues, `ACCESS`, and `other:34` for a pull request whose branch is not known yet.
+    subject: str
 
     @property
     def name(self) -> str:
@@ -79,12 +80,12 @@ class DueRefresh(RefreshRequest, frozen=True, kw_only=True):
 
 
 class NewCommand(Command, frozen=True, kw_only=True):
-    """A person's command before it is authorized and assigned to a session."""
+    """A person's command, with what is needed to authorize it and to find or open its session."""
 
     repository: str
     number: int  #: The issue or pull request that it concerns; if 0, neither.
     resume: str = ""  #: With `start`: the id of a conversation that the new session continues.
-    spawn: Spawn | None = None  #: With `start`: that it opens a session of its own.
+    spawn: Spawn | None = None  #: With `start`: the session to open; if None, that of the issue.
     addressee: str = ""  #: The id of the session that it names; if empty, it names none.
 
 
@@ -141,7 +142,7 @@ class CreatedSession(Struct, frozen=True, kw_only=True):
     agent_type: str = ""
     agent_name: str = ""  #: The name of the assigned agent.
     budget_usd: float = 0.0  #: If 0, the project's.
-    priority: int = 0  #: How many steps ahead it is in the queue for slots.
+    priority: int = 0  #: Steps that it is moved up the queue for slots; down if negative.
 
 
 class NewSession(CreatedSession, frozen=True, kw_only=True):
@@ -159,9 +160,9 @@ class Session(CreatedSession, frozen=True, kw_only=True):
     run: int
     slot: bool
     wants_slot: bool  #: Whether it has something to run and no slot.
-    waits: str  #: Why it waits for a slot; empty if it does not.
+    waits: str  #: Why it waits for a slot; empty if it does not, or if that is not known yet.
     restored_at: datetime | None
-    spent: Spending  #: The usage since it was last restored.
+    spent: Spending  #: The usage since it was created or last restored.
     spent_ever: Spending  #: The usage of all its runs.
     metadata: Mapping[str, str]
     agent: Agent
@@ -175,11 +176,10 @@ class Session(CreatedSession, frozen=True, kw_only=True):
     reason: str
     blockers: tuple[Blocker, ...]
     due: datetime | None  #: When it is reconciled next.
-    version: int  #: Incremented by every change of its facts.
+    version: int  #: Incremented when a fact changes, a decision is written, or it is woken.
 
     @property
     def activity(self) -> Activity:
-        """The activity of its agent."""
         return self.agent.activity
 
 
@@ -190,14 +190,14 @@ class QueuedSession(Struct, frozen=True, kw_only=True):
     project: str
     position: int  #: From 1.
     starts_at: datetime | None  #: Estimated; None if unknown.
-    waits: str  #: Why it has no slot yet.
+    waits: str  #: Why it has no slot yet; empty if that is not known yet.
     since: datetime
     priority: int
     awaited: bool  #: Whether a person's command requested the run.
 
 
 class AgentRecord(Struct, frozen=True, kw_only=True):
-    """The record of one agent over all its sessions."""
+    """The record of one agent. Deleted sessions count only in its usage and cost."""
 
     agent: str
     sessions: int = 0
@@ -247,7 +247,7 @@ class Observation(Struct, frozen=True, kw_only=True):
     issue: Issue | None = None
     received: tuple[int, ...] = ()  #: `seq` of messages and answers (outbox) that have arrived.
     advanced: tuple[int, ...] = ()  #: `seq` of answers of which one step arrived: the next is due.
-    measured: tuple[DiskExcess | None] | None = None  #: The new `Work.disk`, which `work` keeps.
+    measured: tuple[DiskExcess | None] | None = None  #: The new `Work.disk`; `work` is ignored.
     missing: tuple[int, ...] = ()  #: `seq` of messages and answers that did not arrive in time.
 
 
@@ -301,7 +301,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
     sent: Sent
     order: str = ""  #: Part of its attempts' keys; changes when a failed message is retried.
-    tries: int = 1  #: How often it was sent; for an answer in several steps: its current step.
+    tries: int = 1  #: How often it was sent, or for an answer, how often its current step was.
     dialog: str = ""  #: The dialog that was answered; empty for a message.
     state: str = ""  #: The state of that dialog when the step was sent; empty for a message.
     steps: int = 1  #: The number of the answer's steps sent so far.
@@ -315,7 +315,7 @@ class AwaitedReceipt(Struct, frozen=True, kw_only=True):
     key: Key
     run: int
     sent: bool  #: If False, the action is due, and may have been sent just before a crash.
-    receipt: Receipt | None  #: None if it is not known to have been sent.
+    receipt: Receipt | None  #: Noted right before it is sent; None if it never was.
 
 
 class DueAction(Struct, frozen=True, kw_only=True):
@@ -325,8 +325,8 @@ class DueAction(Struct, frozen=True, kw_only=True):
     session: str  #: If empty, the action concerns the repository alone.
     repository: str
     action: Action
-    attempts: int  #: The number of earlier attempts.
-    receipt: Receipt | None = None  #: That of the last attempt; None if never sent.
+    attempts: int  #: The number of earlier attempts that failed and were counted.
+    receipt: Receipt | None = None  #: Of a message: noted right before it was last sent.
     first: bool = False  #: Whether it is certainly not done yet, so no earlier effect is sought.
 
     @property
@@ -343,7 +343,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
 class InheritedAction(DueAction, frozen=True, kw_only=True):
     """An action that was due when a leader was replaced; the former leader may still execute it."""
 
-    former: str  #: The replaced leader's name; empty if it released the lease.
+    former: str  #: The replaced leader's name; empty if nobody held the lease.
     at: datetime  #: When it was replaced.
     attempts: int = 0
 
@@ -388,7 +388,7 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
     session: str
     at: datetime
     kind: HistoryKind
-    actor: str  #: A person's login, `agent`, `github`, or the bot's own name.
+    actor: str  #: A person (a login, or as `cli:ann`), `agent`, `github`, or the bot's own name.
     data: Mapping[str, Any]
 
 
