@@ -18,7 +18,8 @@ _OURS = re.compile(r"MERGEWRIGHT_|(?:GH|GITHUB)_(?:ENTERPRISE_)?TOKEN$")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 _PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._*?-]{1,100}")
-#: A host's name with an optional port. Its last part begins with a letter, unlike an IP address's.
+#: A host's name, with `*.` for all hosts below it, and an optional port. Its last part begins with
+#: a letter, unlike an IP address's.
 _HOST = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*(?::[1-9][0-9]{0,4})?")
 _A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes"
 
@@ -278,9 +279,9 @@ def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
 
 
 def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each pattern of paths that makes git fail, and with it every push.
+    """Yield a line for each pattern that is no printable path inside a repository.
 
-    `where`: the setting's name.
+    Git fails on such patterns, and with it starts and pushes. `where`: the setting's name.
     """
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():

@@ -1,4 +1,4 @@
-"""Loads the configuration file and the secrets, and reports every problem in them."""
+"""Loads the configuration file and the secrets, and reports problems in them."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from config.contradictions import SECRET_NAME, contradictions, nearest, short
 from config.notifier_secrets import secrets_in, signing_forms, unfit_secrets
 from config.settings import Settings
 
-#: The environment variable of each field of `Secrets`.
+#: The environment variables of secrets, by field of `Secrets`.
 VARIABLES: Mapping[str, str] = {
     "token": "MERGEWRIGHT_GITHUB_TOKEN",
     "webhook_secret": "MERGEWRIGHT_WEBHOOK_SECRET",
@@ -69,13 +69,13 @@ class Secrets(Struct, frozen=True, kw_only=True):
     webhook_secret: str = ""
     webhook_secret_previous: str = ""  #: Still accepted while `webhook_secret` is replaced.
     private_key: str = ""  #: The GitHub App's.
-    private_key_source: str = ""  #: The setting or variable, and the file, for errors about it.
+    private_key_source: str = ""  #: The setting or variable, and the file, for error messages.
     signing_key: str = ""  #: An SSH key.
     page_token: str = ""
     client_secret: str = ""  #: Of the GitHub App, for the sign-in.
     model_keys: Mapping[str, str] = {}  #: By environment variable.
     notifiers: Mapping[str, str] = {}  #: URLs and signing secrets, by environment variable.
-    #: The texts of `env-files` of each project, by their names.
+    #: The texts of projects' `env-files`, by project and by path of the file.
     env_files: Mapping[str, Mapping[str, str]] = {}
 
     def __repr__(self) -> str:
@@ -90,8 +90,8 @@ class Secrets(Struct, frozen=True, kw_only=True):
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     """Return a file's settings, and the secrets in environment variables or in files.
 
-    These files are named by `secret_file`, `github.private-key-file` and `signing.key-file`. Raises
-    `ConfigError` if settings or a secret cannot be read or are invalid.
+    These files are named by `secret_file`, `github.private-key-file`, `signing.key-file` and
+    `env-files`. Raises `ConfigError` if settings or a secret cannot be read or are invalid.
     """
     settings = load_settings(path)
     secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}

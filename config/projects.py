@@ -66,7 +66,7 @@ def allows(settings: Settings, repository: str) -> bool:
 
 
 def project_name(repository: str, id: int, taken: Collection[str]) -> str:
-    """Return a repository's name as project name, with the owner or id added if it is taken.
+    """Return a repository's name as project name, with owner or id added if it is taken or unfit.
 
     `taken` are the names in use, `id` is GitHub's id of the repository.
     """

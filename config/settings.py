@@ -33,7 +33,7 @@ from lifecycle.model.policy import STEERING_FILES, Policy
 CHECKOUT_PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 #: `owner/name`, or a URL without credentials.
 SUBMODULE = r"^(?:[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|https://[^\s@?#/]+/[^\s@?#]+)\Z"
-#: A project's name becomes part of session ids, branches, folders and tmux names.
+#: A project's name becomes part of session ids, and so of folders, refs and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 #: The file of the database in the data directory.
 DATABASE: Final = "mergewright.db"
@@ -145,7 +145,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     teardown: tuple[str, ...] = ()  #: Shell commands that run before a workspace is removed.
     setup_seconds: Seconds = 900.0  #: Time limit of `setup`, and of `teardown`.
     bootstrap: tuple[str, ...] = ()  #: Shell lines before the agent's program in every run.
-    test: tuple[str, ...] = ()  #: Shell commands that test it, for `doctor --repo`.
+    test: tuple[str, ...] = ()  #: Shell commands that test a workspace, for `doctor --repo`.
     ports: Annotated[int, Meta(ge=0, le=100)] = 0  #: Ports that each session gets for itself.
     #: The range of these ports, `FIRST-LAST`.
     port_range: Annotated[str, Meta(pattern=r"^\d{1,5}-\d{1,5}$")] = "20000-29999"
@@ -158,7 +158,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     #: Which agent gets a new session: the least busy agent, the requester's last agent, or the
     #: agent whose merged sessions changed the files that the issue names.
     affinity: Literal["none", "last", "area"] = "none"
-    people: tuple[str, ...] = ()  #: Logins that may give commands without write access.
+    people: tuple[str, ...] = ()  #: Logins that may give most commands without write access.
     flaky_checks: tuple[str, ...] = ()  #: Names or patterns of checks that fail randomly.
     #: The whole policy of this project; if None, the server's. The file has only the differences.
     policy: Policy | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
-AtMost = Annotated[int, Meta(ge=0)]  #: If 0, no limit.
+AtMost = Annotated[int, Meta(ge=0)]  #: If 0, no limit, unless the setting says otherwise.
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
 Days = Annotated[float, Meta(gt=0, le=36_500)]
 Dollars = Annotated[float, Meta(ge=0)]
@@ -53,8 +53,9 @@ class RetentionSettings(SettingsTable, frozen=True, kw_only=True):
     The retention of workspaces is `policy.workspace_days`.
     """
 
-    transient_days: Days = 7.0  #: Deliveries, output, hooks, transcripts.
-    #: Everything else about ended sessions, except their cost, which is kept for ever.
+    transient_days: Days = 7.0  #: Webhooks, sent notifications, output, hooks, transcripts.
+    #: Everything else about ended sessions, except their cost, which is kept for ever. Also refused
+    #: commands, closed incidents and people without write access who were notified.
     durable_days: Annotated[float, Meta(ge=1, le=36_500)] = 365.0
     preserved_days: Days = 90.0  #: Preserved work, counted from its preservation.
     archive_seconds: Seconds = 60.0  #: Interval between copies of transcripts.
@@ -75,7 +76,8 @@ class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
     secret: str = ""  #: The variable with a webhook's signing secret; empty for other kinds.
     projects: tuple[str, ...] = ()  #: If empty, all, and problems of the bot itself.
     priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The lowest that is sent.
-    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""  #: Sends only urgent ones.
+    #: The hours in which only urgent messages are sent.
+    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""
     digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Time of the daily summary.
     time_zone: str = "UTC"  #: The zone of `quiet` and `digest`, each of which may be empty: none.
 
@@ -97,8 +99,7 @@ class SigningSettings(SettingsTable, frozen=True, kw_only=True):
     name: Annotated[
         str, Meta(pattern=r"^[^\s<>][^\r\n<>]*$", description="a name without < and >")
     ] = "Mergewright"
-    #: An email that GitHub has verified for the account with the key. If empty, no commits are
-    #: signed.
+    #: An email that GitHub has verified for the account with the key; required to sign commits.
     email: Annotated[
         str, Meta(pattern=r"^([^\s<>@]+@[^\s<>@]+)?$", description="an email address")
     ] = ""

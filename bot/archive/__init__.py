@@ -1,1 +1,1 @@
-"""The archive of agents' files, and the retention of all data."""
+"""The archive of agents' files, the retention of all data, and backups."""

@@ -33,7 +33,7 @@ _Read = Callable[[int, int], bytes]
 #: How many bytes at the copy's end must be equal in a file for it to count as the same file.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
-#: Larger files, in bytes, are not archived.
+#: Larger files, in bytes, are not archived; databases have a limit of their own.
 _MOST_BYTES = 1024**3
 #: How many earlier copies of a replaced file are kept, the earliest ones.
 _MOST_COPIES = 20
@@ -67,7 +67,7 @@ class Archive:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
     def keep(self, session: LiveSession | Session) -> None:
-        """Copy what was appended to a session's files since the last call.
+        """Copy what has changed in a session's files.
 
         If files fail, the others are still copied; then the first `OSError` is raised.
         """

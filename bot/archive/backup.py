@@ -25,8 +25,8 @@ class NotRestored(Exception):
 def back_up(store: Store, paths: Paths, file: Path) -> None:
     """Write a backup (mode 0600), and replace `file` once it is complete.
 
-    The database is copied as it is at one moment, and the archive after it. The last seconds of a
-    running agent's files may be missing; a restored bot copies them again if they still exist.
+    The database is copied as it is at one moment, and the archive after it. What running agents
+    wrote since it was last archived may be missing; a restored bot archives it if it still exists.
     Raises `StoreFailure` and `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:

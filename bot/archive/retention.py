@@ -1,6 +1,7 @@
 """Finds and removes expired data, and data that belongs to no known session.
 
-Data of a session that is not over is never removed. Every step is safe to repeat after a crash.
+Data of a session that is not over is never removed, except rows that expire by their own age
+(`DatedKind`). Every step is safe to repeat after a crash.
 """
 
 import fcntl
@@ -96,7 +97,7 @@ def _found(
 
 @dataclass(eq=False)
 class Retention:
-    """Plans the removal of data, and applies it, which only one process can do at a time."""
+    """Plans the removal of data and carries it out, in only one process at a time."""
 
     store: Store
     locations: Locations
@@ -112,11 +113,14 @@ class Retention:
         self._records = self.locations.host.records
 
     def plan(self) -> list[Item]:
-        """List all data, including orphans, and whether each would be removed. Read-only."""
+        """List expired data, orphans and files that are kept. Read-only: nothing is removed."""
         return [replace(found.item, bytes=found.size()) for found in self._found(orphans=True)]
 
     def apply(self, *, orphans: bool = False) -> list[Item]:
-        """Remove expired data, and with `orphans` also data of unknown sessions.
+        """Remove expired data; with `orphans`, also data of unknown sessions and stray programs.
+
+        Stray programs are those of sessions that are unknown or over. Archives of sessions that are
+        over are compressed first.
 
         Returns the items that were to be removed. If one could not be removed, its `goes` is false.
         Raises `Busy` if another process is cleaning up.
