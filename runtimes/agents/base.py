@@ -41,7 +41,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
 
     def variables(self, *, url: str = "", key: str = "") -> dict[str, str]:
-        """Return URL and key as environment variables with these names, omitting empty values."""
+        """Return URL and key as environment variables with these names.
+
+        A variable whose name or value is empty is omitted.
+        """
         named = {url: self.url, key: self.key}
         return {name: value for name, value in named.items() if name and value}
 
@@ -58,7 +61,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     #: The kinds of tools the agent may use, for adapters with `AgentAdapter.tools`; all if empty.
     tools: Collection[str] = ()
     permission_mode: str = ""  #: If empty, that of its agent type.
-    #: The only MCP servers the agent may use, with their commands. If None, those of its
+    #: The only MCP servers the agent may use: their commands by name. If None, those of its
     #: repository.
     mcp_servers: Mapping[str, Sequence[str]] | None = None
     hooks: bool = True  #: Whether the hooks of its repository run.
@@ -127,7 +130,10 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def conversation(self) -> Path:
-        """The file with the program's own id of the conversation, written before the start."""
+        """The file with the program's own id of the conversation, written before the start.
+
+        It is empty if the program chooses the id of a new conversation itself.
+        """
         return self.dir / "conversation"
 
     @property
@@ -166,7 +172,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def trusted(self) -> tuple[Path, ...]:
-        """The folders that programs ask to trust: the workspace and its main repository.
+        """The folders that programs ask people to trust: the workspace and its main repository.
 
         Trust in a worktree is stored under its main repository.
         """

@@ -136,7 +136,7 @@ class Shell(AgentAdapter):
     not_adopted = "a command has no conversation to resume"
     submit_seconds = 0.0
     wants_screen = False
-    remembers = False  #: A command is only known to get its prompt.
+    remembers = False  #: A command may know nothing but its prompt.
     preambles: Collection[str] = ("system-prompt",)
     permission_modes = False
     supports_subagents = False
@@ -170,7 +170,7 @@ class Shell(AgentAdapter):
     def version(self) -> str:
         """Return the command's path: commands have no common way to print a version.
 
-        Raises `FileNotFoundError` if it is not installed.
+        Raises `FileNotFoundError` if it is not installed, or if no command is configured.
         """
         command = self._type.command
         path = shutil.which(command[0]) if command else None

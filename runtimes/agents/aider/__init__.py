@@ -1,7 +1,9 @@
 """The adapter of Aider, which starts twice: with the first message, then for the conversation.
 
 With `--message-file` Aider exits after the message. The second start restores the chat history and
-takes further messages at the terminal. Options: https://aider.chat/docs/config/options.html.
+takes further messages at the terminal. Without a first message it is the only start.
+
+Options: https://aider.chat/docs/config/options.html.
 Facts without another source were measured with Aider 0.86.2; its recordings are in
 `tests/runtimes/recordings/aider`.
 """

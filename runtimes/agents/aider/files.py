@@ -21,7 +21,7 @@ PROMPT, NOTE = "#### ", "> "  #: The beginnings of a prompt's lines, and of Aide
 
 
 class AiderProperties(Struct, frozen=True):
-    """The usage of one request, by Aider's own estimate while it streams."""
+    """The usage of one request, which Aider estimates while it streams; or its exception."""
 
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
@@ -59,7 +59,10 @@ def history(files: RunFiles, native: str) -> Path:
 
 
 class AiderMessageParser:
-    """Parses one chat history. Each line is a message; its time is Aider's last start above it."""
+    """Parses one chat history. Each line of text is a message.
+
+    Its time is that of Aider's last start above it.
+    """
 
     def __init__(self) -> None:
         self._started: datetime | None = None

@@ -1,4 +1,4 @@
-"""Reads the activity of an Aider run: requests from its analytics log, texts from chat histories.
+"""Reads the activity of an Aider run: requests from its analytics log, texts from a chat history.
 
 The adapter has Aider append a line to the log whenever it wants input after a request. Only the
 screen shows whether the input it wants is a message or the answer to a question.
@@ -44,7 +44,7 @@ class AiderReader(Reader):
         self._requests = 0  #: Requests counted since the log was last read from its beginning.
         self._restarts = 0
         self._exception = ""  #: The exception that broke off the last request.
-        self._error = ""  #: The provider's error to the last request.
+        self._error = ""  #: The error with which the last request failed.
         self._words: list[str] = []  #: Lines of the response that is being written.
         #: The last response after each start in the chat history, earlier runs included.
         self._responses = [""]

@@ -1,4 +1,4 @@
-"""The adapter of Claude Code, which gets settings, hooks and a home of the session's own.
+"""The adapter of Claude Code, which gets settings and hooks for each run, and the session's home.
 
 Nothing in the home of the bot's user is changed, and only `adopt` reads there.
 Facts without another source were measured with Claude Code 2.1.329; its recordings are in

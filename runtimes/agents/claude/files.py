@@ -143,7 +143,7 @@ def subagent_transcripts(transcript: Path) -> Sequence[Path]:
 
 
 def started_at(transcript: Path) -> datetime:
-    """Return the first time in a transcript, or the latest possible time if it has no time."""
+    """Return the first time in a transcript's first 20 lines; without one, the latest possible."""
     with suppress(OSError):
         head = read_bytes(transcript).decode(errors="replace").split("\n", _HEAD_LINES)
         for record in decode_lines(head[:_HEAD_LINES], ClaudeRecord):
@@ -160,7 +160,7 @@ def is_alive(status: ClaudeStatus) -> bool:
 def parse_line(line: str) -> Iterator[Message]:
     """Yield the messages of one line of a transcript.
 
-    Records of the program itself have no messages.
+    Records that the program itself inserted (`is_meta`) have no messages.
     """
     record = decode_json(line, ClaudeRecord)
     if record is None or record.message is None or record.is_meta:

@@ -247,7 +247,10 @@ class ClaudeReader(Reader):
     def _records(
         self, lines: Iterable[str]
     ) -> Iterator[tuple[datetime, ClaudeRecord, ClaudeMessage]]:
-        """Yield time, record and message of each record of this run that has a message."""
+        """Yield time, record and message of each record of this run that has a message.
+
+        Notes progress and the ends of turns in the other records, too.
+        """
         for record in decode_lines(lines, ClaudeRecord):
             if record.timestamp is None or record.timestamp < self._began:
                 continue

@@ -2,7 +2,7 @@
 
 The program appends a conversation to its rollout (`sessions/YYYY/MM/DD/rollout-*-ID.jsonl`), which
 it creates at the first prompt. The rollout is the source of turns, texts and tokens. Permission
-requests and the conversation's id are known from hooks only.
+requests and the id of a new conversation are known from hooks only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,7 +99,7 @@ class CodexLimits(Struct, frozen=True):
     secondary: CodexLimitWindow | None = None
 
     def reset(self) -> datetime | None:
-        """Return when the last exhausted limit resets, or None if none is or no time is known."""
+        """Return when the last exhausted limit resets; None without such a limit or its time."""
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)

@@ -24,7 +24,10 @@ RETRY = re.compile(r"^[•◦] .*reconnecting\S* \d.*\n *└ (.+)", re.MULTILINE
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog, a question form or a permission request; empty if none is open."""
+    """Return the open question form, permission request or other dialog with choices.
+
+    The `Dialog` is empty if none is open.
+    """
     if counts := list(_FORM_COUNT.finditer(screen)):
         shown = screen[counts[-1].end() :]
         return asked_form(last_call(files, "PreToolUse"), partial(_form_screen, shown))
@@ -46,7 +49,11 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 
 
 def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
-    """Return heading and choices of an open permission dialog; both empty if none is open."""
+    """Return heading and choices of an open dialog, such as a permission request.
+
+    A dialog without numbered choices has its last line as heading. Both are empty if no dialog is
+    open, or a question form.
+    """
     lines = [line.strip() for line in screen.strip().splitlines()]
     if not lines or not _FOOTER.match(lines[-1]):
         return "", ()

@@ -1,4 +1,4 @@
-"""The adapter of Gemini CLI, which gets settings, hooks and a home of the session's own.
+"""The adapter of Gemini CLI, which gets settings and hooks for each run, and the session's home.
 
 Settings and command line: https://geminicli.com/docs/reference/configuration.
 Facts without another source were measured with Gemini CLI 0.61.0; its recordings are in

@@ -57,9 +57,10 @@ class GeminiReader(Reader):
         self._uses = deque[str](maxlen=_CALLS)
         self._last_use = HookPayload(hook_event_name="", tool_name="a tool")
         self._asked: datetime | None = None  #: Since when the agent waits for an answer.
-        self._asked_use = ""  #: The tool call that waits for it.
+        self._asked_use = ""  #: Digest of the tool call that waits for the answer.
         self._question = ""
-        self._asks_permission = False  #: Then only the screen shows the choices.
+        #: Whether the answer is to a permission request. Only the screen shows its choices.
+        self._asks_permission = False
 
     def _update(self) -> None:
         called = False

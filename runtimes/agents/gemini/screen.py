@@ -34,7 +34,10 @@ _REVIEW = re.compile(
 
 
 def dialog(files: RunFiles, screen: str) -> Dialog:
-    """Return the open dialog, a question form or a permission request; empty if none is open."""
+    """Return the open question form, permission request or other dialog with choices.
+
+    The `Dialog` is empty if none is open.
+    """
     if shown := form_text(screen):
         return asked_form(last_call(files, "BeforeTool"), partial(_form_screen, shown))
     heading, choices = permission_dialog(screen)
@@ -45,8 +48,8 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     """Return the heading and the choices of an open dialog; both empty if none is open.
 
-    A dialog for text has no choices. Text above a dialog may look like an input box, but there is
-    no input box while a dialog is open.
+    A dialog for text has no choices. The dialog is below the last line that looks like an input
+    box, because an open dialog replaces the box.
     """
     lines = screen.splitlines()
     box = max((place for place, line in enumerate(lines) if INPUT_BOX.match(line)), default=-1)

@@ -1,4 +1,4 @@
-"""The adapter of OpenCode, which gets a configuration, a port and a home of the session's own.
+"""The adapter of OpenCode, which gets configuration and port for each run, and the session's home.
 
 Configuration: https://opencode.ai/docs/config.
 Facts without another source were measured with OpenCode 1.18.33; its recordings are in
@@ -46,7 +46,8 @@ _QUIET = {
     "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     "OPENCODE_DISABLE_SHARE": "1",
 }
-#: The variable with the configuration as JSON. Settings that an agent type puts there are kept.
+#: The variable with the configuration as JSON. Settings that an agent type puts there are kept,
+#: unless the run needs others.
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
 #: The version in the path of each built-in provider's API.
 _API_VERSIONS = {"anthropic": "/v1", "openai": "/v1", "google": "/v1beta"}
@@ -154,7 +155,8 @@ def _providers(
 ) -> Mapping[str, object]:
     """Return the settings of the providers, with the model's own provider at the endpoint.
 
-    A provider that OpenCode does not know is assumed to have OpenAI's chat API.
+    A provider that is not in `_API_VERSIONS` is assumed to have OpenAI's chat API, unless the
+    settings say otherwise.
     https://opencode.ai/docs/providers
     """
     given = settings.get("provider")
@@ -174,7 +176,7 @@ def _providers(
 
 
 def _server(files: RunFiles) -> port.OpenCodeServer:
-    """Return the run's port and password, chosen the first time."""
+    """Return the run's port and password, which the first call chooses."""
     path = port.server_file(files)
     known = decode_json(read_text(path), port.OpenCodeServer)
     if known is None:

@@ -1,7 +1,7 @@
 """The database of OpenCode: sessions, messages and their parts.
 
-The database is the source of turns, texts, tokens and costs. Only the program's port (`port`) tells
-what the program waits for and whether it retries after an error.
+The database is the source of turns, texts, tokens and costs. Only the program's port (`port.py`)
+tells what the program waits for and whether it retries after an error.
 """
 
 import os
@@ -51,7 +51,7 @@ class OpenCodeCache(Struct, frozen=True):
 
 
 class OpenCodeTokens(Struct, frozen=True):
-    """Tokens of one message; no number includes another."""
+    """Tokens of one message or part; no number includes another."""
 
     input: Count = 0
     output: Count = 0
@@ -59,7 +59,7 @@ class OpenCodeTokens(Struct, frozen=True):
     cache: OpenCodeCache = OpenCodeCache()
 
     def usage(self, cost: float) -> Usage:
-        """Convert to `Usage`. Its cost is None if the program reports 0: it knows no price."""
+        """Convert to `Usage`. A `cost` of 0 becomes None: the program knows no price then."""
         return Usage(
             input=self.input,
             output=self.output,
@@ -163,7 +163,7 @@ class OpenCodeMessageReader:
         self._database_files = database_files(files)
         #: Position of the last part that was returned completely.
         self._position: tuple[float, str, str] = (0, "", "")
-        #: The next part, if its call was returned and its result is still missing.
+        #: Id of the last part whose tool call was returned; its result may still be missing.
         self._called = ""
         self._exhausted: tuple[object, ...] = ()  #: Fingerprint when there were no more messages.
 

@@ -56,7 +56,10 @@ class OpenCodeQuestion(Struct, frozen=True):
 
 
 class OpenCodeStatus(Struct, frozen=True):
-    """The status of a conversation: `busy`, or `retry` after an error; empty: not reported."""
+    """The status of a conversation.
+
+    Its type is `busy`, or `retry` after an error, or empty if the program reports no status.
+    """
 
     type: str = ""
     attempt: int = 0
@@ -74,7 +77,7 @@ def server_file(files: RunFiles) -> Path:
 
 
 def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:
-    """Return the decoded response to `GET` for each path, or None if a request failed."""
+    """Return the decoded response to `GET` for each path; None if one fails or has another type."""
     try:
         with _connection(files) as request:
             return [

@@ -56,7 +56,8 @@ class AgentAdapter(ABC):
     wants_screen = True
     remembers = True  #: Whether a run that resumes a conversation knows its earlier messages.
     writes_outside = True  #: Whether it can write outside its workspace, to `RunFiles.summary`.
-    #: How the program takes a system prompt: `system-prompt` (an option) or `instructions-file`.
+    #: How the program takes a system prompt: `system-prompt` (an option or a variable) or
+    #: `instructions-file`.
     preambles: Collection[str] = ("instructions-file",)
     #: The program's tool names by kind (`read`, `edit`, `run`, `web`); empty if its tools cannot be
     #: limited.
@@ -70,8 +71,8 @@ class AgentAdapter(ABC):
     provider = ""  #: Base URL of its provider's API, without a version; if empty, unknown.
     #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
-    #: Matches the input box on the screen, with its text as group 1. None if only colours mark the
-    #: box.
+    #: Matches the input box on the screen, with its text as group 1. None if no pattern can find
+    #: the box, such as one that only colours mark.
     input_box: re.Pattern[str] | None = None
     input_hint = re.compile("$")  #: Matches what an empty input box shows.
     reader: Callable[[RunFiles], Reader]  #: Makes a reader for one run.
@@ -116,7 +117,7 @@ class AgentAdapter(ABC):
     def environment(self, files: RunFiles) -> Mapping[str, str]:
         """Return the environment of the agent's program, without variables that hold model keys.
 
-        Prepares the folders that the variables name.
+        Makes the folders of the files that the variables name, and empties the prompt's file.
         """
         own, keys = self._type, self.login_variables
         public = tuple(name for name in own.pass_env if not _is_key(name, keys))
@@ -143,9 +144,10 @@ class AgentAdapter(ABC):
         return "" if self.input_hint.match(text) else text
 
     def records(self, files: RunFiles) -> Sequence[Path]:
-        """Return the files that record the run's conversations, for the archive.
+        """Return the files that record the conversations, for the archive.
 
-        They are in the run's folder or the session's home, grow, and may be missing.
+        They are in the run's folder, or in the session's home with those of its other runs. They
+        grow, and may be missing.
         """
         return self._conversations(files)
 
@@ -159,12 +161,13 @@ class AgentAdapter(ABC):
 
     @abstractmethod
     def _conversations(self, files: RunFiles) -> Sequence[Path]:
-        """Return the files with the messages of all conversations, in order."""
+        """Return the files with the messages that `messages` reads, in order."""
 
     def version(self) -> str:
         """Return the version number in the first line of `--version`, or an empty string.
 
-        Raises `FileNotFoundError` if the program is not installed.
+        Raises `FileNotFoundError` if the program is not installed, and `subprocess.TimeoutExpired`
+        if it does not answer within 20 seconds.
         """
         if problems := self._not_installed():
             raise FileNotFoundError(*problems)
@@ -210,8 +213,8 @@ def begin_run(
 ) -> tuple[str, str, dict[str, str]]:
     """Write the prompt's file; return prompt, system prompt and environment of the program.
 
-    With the preamble `first-message`, the prompt returned begins with `system`, and the system
-    prompt returned is empty.
+    Makes the folders for the program's output and summary. With the preamble `first-message`, the
+    prompt returned begins with `system`, and the system prompt returned is empty.
     """
     if system and agent_type.preamble == "first-message":
         prompt, system = f"{system}\n\n{prompt}", ""
@@ -234,7 +237,7 @@ def begin_run(
 
 
 def _is_key(name: str, known: Collection[str]) -> bool:
-    """Whether a variable holds a model key by its name: a `known` one, or `*_API_KEY`."""
+    """Whether a variable of this name holds a model key: a name in `known`, or `*_API_KEY`."""
     return name in known or name.endswith("_API_KEY")
 
 
@@ -277,7 +280,10 @@ def tool_names(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> 
 def login_variable(
     agent_type: AgentType, environ: Mapping[str, str], variables: Collection[str]
 ) -> str:
-    """Return the first of a program's configured variables that is in `variables`, else empty."""
+    """Return the first name in `variables` of a variable that the program gets, else empty.
+
+    It gets the variables in `pass_env` that `environ` has, and those in `env`.
+    """
     passed = [name for name in agent_type.pass_env if environ.get(name)]
     return next((name for name in (*passed, *agent_type.env) if name in variables), "")
 
@@ -306,9 +312,10 @@ def user_folder(variable: str, name: str) -> Path:
 def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Path:
     """Copy the transcript of a conversation from one program folder to the same path in another.
 
-    `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id. Only regular
-    files of this process's user are copied. Returns the copy's path. Raises `NotAdopted` if the
-    user has no such transcript, and `OSError` if it cannot be copied.
+    `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id, `native`. Of
+    the regular files of this process's user that match, the largest is copied. Returns the copy's
+    path. Raises `NotAdopted` if the id is malformed or the user has no such transcript, and
+    `OSError` if it cannot be copied.
     """
     if not _CONVERSATION.fullmatch(native):
         raise NotAdopted(

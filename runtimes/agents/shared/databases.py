@@ -3,7 +3,7 @@
 SQLite itself follows links, waits at pipes and locks, maps the file `-shm` beside a database into
 memory (an agent that truncates this file kills the process), and runs the triggers, views and
 functions in a database's schema. So database and write-ahead log are copied first, within limits;
-the copy has no triggers and no views, and the time of queries is limited.
+only tables and indexes are left in the copy, and the time of queries is limited.
 """
 
 import os
@@ -24,7 +24,7 @@ _STEPS = 10_000  #: Instructions of SQLite's virtual machine between two checks 
 _STEP_BYTES = 1024 * 1024
 #: A value of more bytes makes a query fail.
 _VALUE_BYTES = 64 * 1024 * 1024
-_HEADER_BYTES = 32  #: Of a write-ahead log; it differs once the log begins from the start.
+_HEADER_BYTES = 32  #: Of a write-ahead log; SQLite changes it when it overwrites the log.
 _SETTINGS = (
     "trusted_schema = OFF",
     "cell_size_check = ON",
@@ -46,7 +46,8 @@ _CODE = """FROM sqlite_schema WHERE NOT (
 def open_database(database: Path) -> Iterator[sqlite3.Connection]:
     """Open a copy of a database for reading. Its queries may take two seconds in total.
 
-    Raises `sqlite3.Error`, also where one of its files is a link or a pipe, or is too large.
+    Raises `sqlite3.Error`, also where one of the database's files is a link or a pipe, or is too
+    large.
     """
     with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
         copy = Path(folder, "copy.db")
@@ -81,9 +82,10 @@ def copy_database(database: Path, into: Path) -> None:
 
 @contextmanager
 def open_copy(copy: Path, seconds: float) -> Iterator[sqlite3.Connection]:
-    """Open a copy for writing. Its triggers and views are removed, and restored at the end.
+    """Open a copy for writing, without its triggers, views and virtual tables.
 
-    Once `seconds` have passed, every statement fails. Raises `sqlite3.Error`.
+    They are restored when the block ends without an error. Once `seconds` have passed, statements
+    of more than `_STEPS` instructions fail. Raises `sqlite3.Error`.
     """
     until = time.monotonic() + seconds
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
@@ -104,7 +106,10 @@ def open_copy(copy: Path, seconds: float) -> Iterator[sqlite3.Connection]:
 
 
 def _copied(source: BinaryIO, into: Path, most: int) -> int:
-    """Copy a file that may grow or shrink meanwhile; return how many bytes it had."""
+    """Copy a file that may grow or shrink meanwhile; return how many bytes it had.
+
+    Raises `sqlite3.OperationalError` if it had more bytes than `most`.
+    """
     size = os.fstat(source.fileno()).st_size
     if size > most:
         raise sqlite3.OperationalError(f"it is too large to be read: {size} bytes")

@@ -25,21 +25,23 @@ class AnswerStep(Struct, frozen=True, kw_only=True):
 
     keys: tuple[str, ...] = ()  #: Names of keys to press first.
     text: str = ""  #: Pasted and submitted afterwards.
-    request: Callable[[], None] | None = None  #: Called instead of keys and text; raises `OSError`.
+    #: Called instead of keys and text; may raise `OSError`.
+    request: Callable[[], None] | None = None
 
 
 class Dialog(Struct, frozen=True, kw_only=True):
     """The dialog that a program shows now."""
 
-    id: str = ""  #: Differs from the next dialog's id; empty if no dialog is recognised.
-    state: str = ""  #: Changes with every step of an answer that takes several.
+    #: Tells the dialog from others, unless they look the same; empty if no dialog is recognised.
+    id: str = ""
+    state: str = ""  #: Changes with every step of an answer that takes several steps.
     choices: tuple[tuple[str, AnswerStep], ...] = ()  #: Each label with the step that takes it.
     #: Returns the next step of an answer in free text, or None if the text does not fit. None if
     #: the dialog takes no free text.
     free_text: Callable[[str], AnswerStep | None] | None = None
 
     def step(self, answer: str) -> AnswerStep | None:
-        """Return how to give this answer, or None if no choice fits and free text is not taken."""
+        """Return how to give this answer, or None if it fits no choice and not as free text."""
         number = choice_number(answer, [label for label, _ in self.choices])
         if number is not None:
             return self.choices[number - 1][1]
@@ -50,7 +52,8 @@ def choice_number(answer: str, labels: Sequence[str]) -> int | None:
     """Return the number of the choice that an answer names.
 
     An answer is a number counted from 1, a label or its first words, or a word such as yes, no or
-    always. Returns None if no choice fits.
+    always, which takes the first choice that it fits. Returns None if no choice fits, or if several
+    begin with any other answer.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))
@@ -71,7 +74,7 @@ def choice_number(answer: str, labels: Sequence[str]) -> int | None:
 
 
 def _normalised(text: str) -> str:
-    """Return lower-case words without punctuation, because phones type other apostrophes."""
+    """Return lower-case words without punctuation. Apostrophes become `'`: phones type others."""
     return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()
 
 
@@ -106,7 +109,7 @@ def as_question(dialog: Dialog) -> str:
 
 
 def text_of(pattern: re.Pattern[str], screen: str) -> str:
-    """Return group 1 of the pattern's last match on the screen; empty if there is no match."""
+    """Return group 1 of the pattern's last match on the screen, stripped; empty without a match."""
     return next((found[1] for found in reversed([*pattern.finditer(screen)])), "").strip()
 
 

@@ -32,7 +32,7 @@ Seconds = Annotated[float, Meta(ge=0, le=4e9)]  #: Since 1970.
 
 #: The most bytes of a file that one search reads, and the size of its steps.
 _LOOK_BYTES, _STEP_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024
-#: The most bytes of new lines that one call reads; the next call reads on from there.
+#: About the most bytes of new lines that one call reads; the next call reads on from there.
 NEW_BYTES = 128 * 1024 * 1024
 #: File timestamps have a resolution of some milliseconds: two changes within one step look alike.
 _TIMESTAMP_STEP_NS = 1_000_000_000
@@ -44,7 +44,7 @@ _Key = TypeVar("_Key")
 class Newest(dict[_Key, _T]):
     """A dictionary that forgets its oldest entry when a new one exceeds `most`.
 
-    Readers keep in it what agents report without an end, such as tool calls that never return.
+    Readers use it for entries whose end an agent may never report, such as running tool calls.
     """
 
     def __init__(self, most: int = 100) -> None:
@@ -59,7 +59,7 @@ class Newest(dict[_Key, _T]):
 
 
 def digest(*parts: object) -> str:
-    """Return a short name of JSON values, to compare them without keeping them."""
+    """Return a hash of JSON values, to compare them without keeping them."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
@@ -139,7 +139,10 @@ def decode_rows(rows: Iterable[object], kind: type[_T]) -> Iterator[_T]:
 
 
 class WatchedFile(Generic[_T]):
-    """A small JSON file that its program replaces as a whole. It is decoded only after a change."""
+    """A small JSON file that its program replaces as a whole.
+
+    It is decoded only after a change; within a second of a change, each `read` decodes it.
+    """
 
     def __init__(self, path: Path, kind: type[_T]) -> None:
         self._path = path
@@ -147,10 +150,11 @@ class WatchedFile(Generic[_T]):
         self._kind = kind
         self._state: tuple[int, int, int] | None = None
         self._value: _T | None = None
-        self.changed = False  #: Whether the last `read` found another version.
+        #: Whether the last `read` that found the file decoded it, because it may have changed.
+        self.changed = False
 
     def read(self) -> _T | None:
-        """Return the file's value; None if it is missing or holds another type."""
+        """Return the file's value; None if it is missing, malformed or of another type."""
         try:
             status = os.lstat(self._name)
         except OSError:
@@ -247,7 +251,10 @@ class LineTail:
 
 
 def new_lines(tails: Iterable[LineTail]) -> Iterator[Iterator[str]]:
-    """Yield each file's new lines, about 128 MiB in total; the next call continues there."""
+    """Yield each file's new lines, about 128 MiB in total; the next call continues there.
+
+    Consume the lines of one file before those of the next.
+    """
     left = NEW_BYTES
     for tail in tails:
         before = tail.taken

@@ -35,7 +35,7 @@ class HookPayload(TimedRecord, frozen=True):
 
     @property
     def arguments(self) -> Mapping[str, object]:
-        """The arguments of the tool call; empty if there are none."""
+        """The arguments of the tool call by name; empty if there are none."""
         return self.tool_input if isinstance(self.tool_input, dict) else {}
 
 
@@ -60,7 +60,10 @@ def last_call(files: RunFiles, event: str) -> HookCall | None:
 
 
 def spool_command(files: RunFiles) -> str:
-    """Return a shell command that appends its input to the run's spool and always succeeds."""
+    """Return a shell command that appends its input to the run's spool as a `HookCall`.
+
+    The command always succeeds.
+    """
     line = f'{{"run":{files.run},"at":%s,"hook":%s}}\\n'
     # A single `printf`, so that the lines of concurrent hooks do not interleave.
     return silenced(f'p=$(cat); printf \'{line}\' "$(date +%s)" "$p" >> {quote(str(files.spool))}')

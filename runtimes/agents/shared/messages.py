@@ -26,7 +26,7 @@ class MessageKind(StrEnum):
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A prompt, a part of a model response, a tool's call or result, or a note."""
+    """A prompt, a part of a model response or its usage, a tool's call or result, or a note."""
 
     kind: MessageKind
     text: str = ""
@@ -42,14 +42,14 @@ class MessageReader(Protocol):
     """Reads messages incrementally: a call of `new` reads only what is new."""
 
     def new(self) -> list[Message]:
-        """Return the next messages since the last call, in order; empty if there are no more.
+        """Return the next messages since the last call, in order; empty if none are found.
 
         A long conversation takes several calls.
         """
         ...
 
 
-#: Parses the messages of one line. A parser gets all lines of one file, in order.
+#: Parses the messages of one line. A parser gets the lines of one file, in order.
 LineParser = Callable[[str], Iterable[Message]]
 
 
@@ -68,7 +68,7 @@ class LineMessageReader:
     def new(self) -> list[Message]:
         """Return the next messages; see `MessageReader`. A skipped line becomes a note.
 
-        Reads at most 128 MiB of lines without messages; the next call reads on from there.
+        After about 128 MiB of lines without messages it returns none; the next call reads on there.
         """
         left = NEW_BYTES
         for path in self._paths():

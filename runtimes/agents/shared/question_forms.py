@@ -25,7 +25,7 @@ class _Option(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """A question in the arguments of a question tool; all programs' tools have these fields."""
+    """A question in the arguments of a question tool, with the fields of all programs' tools."""
 
     question: str
     options: tuple[_Option, ...] = ()
@@ -53,7 +53,7 @@ class FormScreen(Struct, frozen=True, kw_only=True):
     marked: int = 0  #: The choice that Enter takes, from 1; if 0, none.
     ticks: dict[int, bool] = {}  #: Whether each choice on the screen is ticked, by its number.
     own: tuple[str, ...] | None = None  #: Keys to press before free text; None if it takes none.
-    typed: str = ""  #: Free text in the field that was not sent.
+    typed: str = ""  #: Free text that was typed into its field and not sent.
     answers: tuple[str, ...] = ()  #: The answers about to be sent, if the form shows them.
     proceed: tuple[str, ...] = ()  #: Keys that confirm when nothing is left to choose.
 
@@ -83,8 +83,9 @@ def describe_questions(arguments: object) -> str:
 def parse_answers(questions: Sequence[Question], text: str) -> Sequence[Sequence[str]] | None:
     """Split a text into an answer for each question: labels of choices, or free text.
 
-    Each question is answered by one line, in which several choices are separated by commas. Returns
-    None if a question has no answer, or gets free text where choices have to be ticked.
+    A single question gets the whole text, several get a line each. Several choices are separated by
+    commas. Returns None if the number of lines differs from that of the questions, or if a question
+    gets free text where choices have to be ticked.
     """
     lines = [text] if len(questions) == 1 else [line for line in text.splitlines() if line.strip()]
     found = [_answer(one, line.strip()) for one, line in zip(questions, lines, strict=False)]
@@ -152,7 +153,7 @@ def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
 
 
 def _same(shown: Sequence[str], given: Sequence[str]) -> bool:
-    """Whether the answers on the screen are those given, ignoring line breaks and order."""
+    """Whether the answers on the screen are those given, ignoring spaces and the choices' order."""
     one, other = ([sorted("".join(each.split()).split(",")) for each in a] for a in (shown, given))
     return one == other
 

@@ -21,7 +21,7 @@ _LISTENS = "the agent waits for the first message"
 class Reader(ABC):
     """Reads one run's state from its files, incrementally: each `read` parses only what is new."""
 
-    #: As of the adapter.
+    #: The adapter's `input_box`.
     input_box: re.Pattern[str] | None = None
 
     def __init__(self, files: RunFiles) -> None:

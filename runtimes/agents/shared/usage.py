@@ -11,7 +11,8 @@ from lifecycle.model.times import shifted, span
 from runtimes.agents.shared.files import Newest
 
 _NOTHING = Usage()
-#: The most responses that are known by their id, the most models, and the characters kept of both.
+#: The most responses that are known by their id, the most models, and the characters that are kept
+#: of an id and of a model's name.
 _RESPONSES, _MODELS, _NAME = 20_000, 50, 200
 #: `Please try again in 1h2m3.5s`, `Suggested retry after 7200s`.
 _IN = re.compile(
@@ -85,9 +86,9 @@ def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
 def limit_reset(text: str, at: datetime | None) -> datetime | None:
     """Return when the usage limit in an error message resets, or None if the message does not say.
 
-    `at` is the time of the message. Understands the sentences of the providers' APIs and of the
-    programs, as recorded in `tests/runtimes/recordings`. A clock time without a zone is this
-    machine's local time.
+    `at` is the time of the message; without it the result is None. Understands the sentences of the
+    providers' APIs and of the programs, as recorded in `tests/runtimes/recordings`. A clock time
+    without a zone is this machine's local time.
     """
     if at is None:
         return None
