@@ -100,8 +100,9 @@ def main(folder: str, argv: list[str]) -> int:
 def _started(engine: "Engine", spec: "dict[str, Any]", link: str) -> list[_socket.socket]:
     """Make and start the container; return both connections to its first process.
 
-    While the engine does not answer, tries again for `spec["patience"]` seconds. A container made
-    although the engine's answer was lost is found by its label. Raises `EngineError` and `_Failed`.
+    While the engine does not answer, tries again for `spec["patience"]` seconds. A container that
+    was made although the engine's answer was lost is recognised by its label and removed. Raises
+    `EngineError` and `_Failed`.
     """
     from engine import EngineError
 
@@ -132,7 +133,7 @@ def _start(engine: "Engine", name: str, body: bytes, link: str) -> list[_socket.
 
 
 def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
-    """Remove the container of this name if this program made it; return whether it did."""
+    """Remove the container of this name if this program made it; return whether it is removed."""
     from engine import EngineError
 
     try:
@@ -168,8 +169,8 @@ def _listening(folder: str) -> _socket.socket:
 def _accept(listener: _socket.socket, engine: "Engine", name: str) -> _socket.socket:
     """Wait for the container's first process to connect.
 
-    Raises `EngineError` if the container has ended, and `_Failed` after 60 seconds. The container
-    may start although its engine does not answer.
+    Raises `EngineError` if the container is gone, and `_Failed` after about 60 seconds. The
+    container may start although its engine does not answer.
     """
     from engine import EngineError
 
@@ -178,7 +179,7 @@ def _accept(listener: _socket.socket, engine: "Engine", name: str) -> _socket.so
             connection = _socket.socket(fileno=listener._accept()[0])  # type: ignore[attr-defined]
         except TimeoutError:
             try:
-                engine.call("GET", f"/containers/{name}/json")  # Fails if it has ended.
+                engine.call("GET", f"/containers/{name}/json")  # Fails if it is gone.
             except EngineError as error:
                 if error.status != _NO_ANSWER:
                     raise

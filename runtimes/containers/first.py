@@ -2,12 +2,14 @@
 
 A separate program that uses the standard library alone. From the socket of `client.py` in `link` it
 takes the agent's command and environment. It makes a terminal for that command, or takes the
-client's descriptors if the command has no terminal. It becomes an ordinary user, loads the seccomp
-filter in `link`, and then acts as the sandbox's first process (`runtimes.isolation.inner`). When
-the client ends, it ends too, and with it all processes in the container.
+client's descriptors if the command has no terminal. If it is root, it becomes an ordinary user. It
+loads the seccomp filter in `link`, and then acts as the sandbox's first process
+(`runtimes.isolation.inner`). When the client ends, it ends too, and with it all processes in the
+container.
 
-If the bot is root, its files are root's, so the container has user 0. The program then has user
-1000 in a user namespace of its own, in which root's files belong to user 1000: user_namespaces(7).
+It is root, user 0 of the container, if the bot is root, because the bot's files are root's then,
+and with a rootless Docker, which maps the bot's user to user 0. The program then has user 1000 in a
+user namespace of its own, in which the files of user 0 belong to user 1000: user_namespaces(7).
 """
 
 # Importing socket, signal, threading, json and typing takes half of the time of a start (measured).

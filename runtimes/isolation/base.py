@@ -79,7 +79,8 @@ class Isolation(Protocol):
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
         """Return why this isolation does not work on this machine, and a remedy; or "".
 
-        Runs a program in a sandbox to find out. Containers are made from `container`.
+        Runs a program in a sandbox to find out, unless one has worked before. Containers are made
+        from `container`.
         """
         ...
 

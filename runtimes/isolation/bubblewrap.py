@@ -262,7 +262,7 @@ def _given(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> Iterato
 
 
 def _try(launch: Launch) -> str:
-    """Run a wrapped program that prints something; return why it failed, empty if it did not."""
+    """Run a wrapped program that prints something; return why it failed, or an empty string."""
     supervised.prepare(launch, {"PATH": os.environ.get("PATH", os.defpath)})
     done = subprocess.run(
         (sys.executable, "-I", "-S", supervise.__file__, launch.dir),

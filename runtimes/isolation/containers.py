@@ -51,7 +51,7 @@ _TMP_MB = 2048
 #: The time-out of an engine's responses at a start. Podman takes more than five seconds on a busy
 #: machine (seen in the tests).
 _SECONDS = 20.0
-_LOOK_SECONDS = 5.0  #: The time-out in a look, which concerns all runs.
+_LOOK_SECONDS = 5.0  #: The time-out in `remove_orphans`, which all runs wait for.
 _PATIENCE_SECONDS = 60  #: How long to wait for an engine that restarts while it makes a container.
 _PING_SECONDS = 1.0
 _UNSTARTED_SECONDS = 600  #: After this time no client starts the container any more.
@@ -60,8 +60,8 @@ _REMOVED = (_NOT_FOUND, 409)  #: 409: the engine is about to remove it.
 
 log = logging.getLogger(__name__)
 
-#: For each engine: the variable with the address of its socket, the paths of the socket of this
-#: user and of the system, and what a person has to do if none answers.
+#: For each engine: the variable with the address of its socket, the paths of the socket below the
+#: folders of this user and of the system, and what a person has to do if none answers.
 _ENGINES = {
     "docker": (
         "DOCKER_HOST",
@@ -214,7 +214,7 @@ class Containers:
         return bool(found)
 
     def _remove_unstarted(self, engine: Engine) -> None:
-        """Remove containers that were made ten minutes ago or earlier and not started.
+        """Remove containers of any installation, made over ten minutes ago and never started.
 
         Their client was killed before it could start them. A started container ends with its
         client.
@@ -234,7 +234,10 @@ class Containers:
                 raise
 
     def _is_rootless(self, engine: Engine) -> bool:
-        """Whether an engine runs as an ordinary user; cached, as a request takes 30 ms."""
+        """Whether an engine runs as an ordinary user; cached, as a request takes 30 ms.
+
+        Raises `RuntimeFailure` if the engine does not answer.
+        """
         try:
             socket = Path(engine.path).stat()  # Another one after a restart.
             asked = engine.path, socket.st_ino, socket.st_ctime_ns

@@ -20,9 +20,11 @@ _MOST = 100  #: The most links and interpreters followed for one program.
 def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> list[Path]:
     """Return folders and files that a command needs, without those below `SYSTEM`.
 
-    `command` is from the configuration. It needs its program, and the files whose absolute paths
-    are among its arguments. `path` is the value of PATH. A file is returned without its folder if
-    the folder contains the home directory or a `hidden` folder, or is in a `hidden` one.
+    `command` is from the configuration. It needs its program, the files whose absolute paths are
+    among its arguments, the targets of links, and the interpreters of scripts. `path` is the value
+    of PATH. For a file of an installation of Python or Node.js, the installation's folder is
+    returned, unless that contains the home directory or a `hidden` folder, or is in a `hidden` one.
+    Any other file is returned alone.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()

@@ -20,7 +20,7 @@ class Unisolated:
         return True
 
     def unlimited(self, limits: Limits) -> str:
-        """Return every limit that is not 0, because no limit can be set without a sandbox."""
+        """Return the names of all limits other than 0: none can be set without a sandbox."""
         wanted = {"memory": limits.memory_mb, "pids": limits.processes, "cpu": limits.cpus}
         return ", ".join(name for name, value in wanted.items() if value)
 
