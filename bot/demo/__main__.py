@@ -71,7 +71,7 @@ class Telling:
 
 
 class Killer(threading.Thread):
-    """Kills and restarts the bot at random moments, a given number of times."""
+    """Kills and restarts the bot at random moments, up to a given number of times."""
 
     def __init__(self, bot: BotProcess, kills: int, tell: Callable[[str], None]) -> None:
         super().__init__(name="killer", daemon=True)
@@ -158,9 +158,10 @@ def play(
 
 
 def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: bool) -> None:
-    """Open more issues, print the addresses, and return when the person ends the demo.
+    """Open more issues and print the addresses.
 
-    If `asks`, the agent of the last issue asks a question.
+    Returns when the person ends the demo, or when the bot has exited. If `asks`, the agent of the
+    last issue asks a question.
     """
     print("\nEverything keeps running until you press Ctrl-C.")
     print(f"  Issues, pull requests and Mergewright's page, signed in: {github.url}")
@@ -181,7 +182,8 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: 
 def follow(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
     """Yield each new status with its reason, until the workspace is removed after the merge.
 
-    Also stops once the session's last retry has failed: nobody in the demo starts it again.
+    Also stops once the session's last retry has failed, because nobody in the demo starts it again,
+    and when `too_long` returns True.
     """
     last = ""
     while not too_long():
@@ -208,7 +210,10 @@ def _where(bot: BotProcess) -> str:
 
 
 def main() -> int:
-    """Run the demo, with `--kill-random` until all kills have happened; return the exit code."""
+    """Run the demo and return the exit code.
+
+    With `--kill-random`, run it until all kills have happened or a run has failed.
+    """
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the summary as the last line")
     parser.add_argument("--agent", choices=["scripted", *MODELS], default="scripted")

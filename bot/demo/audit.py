@@ -78,7 +78,7 @@ def messages(task: Task, logs: Iterable[Path]) -> Iterator[str]:
 
 
 def prompts(model: ModelServer) -> Iterator[str]:
-    """Yield a sentence for each message that the scripted model did not receive exactly once."""
+    """Yield a sentence if the scripted model did not receive each message exactly once."""
     asked = [
         recorded.asked for recorded in model.requests if recorded.asked and not recorded.asked.aside
     ]
@@ -106,7 +106,7 @@ def control_groups_of(host: Path) -> Iterator[str]:
 
 
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    """Yield the processes that use this folder, each with its ID and a description.
+    """Yield the ID and command line of each other process that uses this folder.
 
     The folder is in their command line or environment, is their working directory, or contains a
     file that they have open.

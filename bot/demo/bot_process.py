@@ -190,7 +190,10 @@ class BotProcess:
         return False
 
     def wait(self, seconds: float) -> int | None:
-        """Wait up to `seconds` for the bot's end. Returns its exit code; None if it still runs."""
+        """Wait up to `seconds` for the bot's end.
+
+        Returns its exit code; None if it still runs or was never started.
+        """
         with contextlib.suppress(subprocess.TimeoutExpired):
             if self._process is not None:
                 return self._process.wait(seconds)

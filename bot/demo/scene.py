@@ -215,7 +215,10 @@ class Scene:
         return thread.comments[-1].user.login == self.bot
 
     def _spelled(self, file: str, *words: str) -> str:
-        """Return the scripted model's commands for a greeting with these words."""
+        """Return the scripted model's commands for a greeting with these words.
+
+        They are empty unless the scene was made with `spelled_out`.
+        """
         if not self._spelled_out:
             return ""
         greeting = "\\n".join(("Hello.", *words))

@@ -66,7 +66,7 @@ class CheckRun(Thing):
     completed_at: datetime | None = None
     output: dict[str, Any] = field(default_factory=dict)  #: title, summary, text, annotations
     log: str = ""
-    attempt: int = 1  #: Which run of its workflow it belongs to, for a job of Actions.
+    attempt: int = 1  #: For a job of Actions: how often it has been run, this run included.
 
     @property
     def world(self) -> World:

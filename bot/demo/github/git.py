@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-#: GitHub lets a client fetch any commit by its id, and partial clones.
+#: As on GitHub, clients may fetch any commit by its id and make partial clones.
 _SERVED = {
     "http.receivepack": "true",
     "uploadpack.allowReachableSHA1InWant": "true",
@@ -31,7 +31,7 @@ _COMMITS = re.compile(r"[0-9a-f]{40}(\.{2,3}[0-9a-f]{40})?")
 
 
 class GitFailure(Exception):
-    """A git command failed; the message contains the command and git's output."""
+    """A git command failed; the message says why."""
 
 
 class Conflict(GitFailure):
@@ -161,7 +161,7 @@ class Git:
         return next(self.log(sha, "--no-walk"))
 
     def log(self, *revisions: str) -> Iterator[CommitInfo]:
-        """Return commits, newest first; takes the arguments of `git log`."""
+        """Yield commits in the order of `git log`, whose arguments it takes."""
         form = "%x1e%H%x1f%T%x1f%P%x1f%an%x1f%ae%x1f%aI%x1f%cn%x1f%ce%x1f%cI%x1f%B"
         for record in self.run("log", f"--format={form}", *revisions).split("\x1e")[1:]:
             sha, tree, parents, an, ae, at, cn, ce, ct, message = record.split("\x1f", 9)

@@ -87,7 +87,7 @@ def _backend(request: Request, repo: Repository, service: str) -> Answer:
 
 
 def _password(authorization: str) -> str | None:
-    """Return the token in a Basic header (the password, or else the name); None without it."""
+    """Return the token in a Basic header: the password, or the name if that is all; else None."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -1,4 +1,4 @@
-"""The permissions an App needs for each route, as GitHub documents them."""
+"""The permissions an App needs for each route and GraphQL field, as GitHub documents them."""
 
 import re
 from collections.abc import Mapping

@@ -38,11 +38,11 @@ class Protection:
     required_reviews: int = 0
     strict: bool = False  #: The head must contain the base.
     queue: bool = False  #: Merges are only possible through the merge queue.
-    signatures: bool = False  #: Its commits must be signed.
+    #: Its commits must be signed. This and the next two are only shown by the APIs, not enforced.
+    signatures: bool = False
     pushers: tuple[str, ...] | None = None  #: The only accounts that may push; if None, all.
-    bypass: str = (
-        ""  #: Whether the requesting account may bypass a ruleset about updates, as its API says.
-    )
+    #: `current_user_can_bypass` of a ruleset that restricts updates; if empty, there is none.
+    bypass: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,10 @@ class RepositoryBase(Thing, ABC):
         self.permissions[self.world.account(login).login] = level
 
     def level(self, login: str) -> str:
-        """Return an account's permission; everybody may read a public repository."""
+        """Return an account's permission.
+
+        By default, installed Apps may write, and everybody may read a public repository.
+        """
         app = next((a for a in self.world.apps.values() if a.bot.login == login), None)
         everybody = "none" if self.private else "read"
         return self.permissions.get(login, "write" if app and app.installed else everybody)
@@ -130,7 +133,10 @@ class RepositoryBase(Thing, ABC):
         pushers: tuple[str, ...] | None = None,
         bypass: str = "",
     ) -> None:
-        """Protect a branch: refuse pushes, and require these checks and reviews for merges."""
+        """Protect a branch: refuse all pushes, and require these checks and reviews for merges.
+
+        The other arguments are as in `Protection`.
+        """
         self.protections[branch] = Protection(
             required_checks=list(required_checks),
             required_reviews=required_reviews,

@@ -53,7 +53,7 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
 
 @dataclass(kw_only=True)
 class Answer:
-    """A response. A `body` of bytes is sent unchanged, anything else as JSON."""
+    """A response. A `body` of bytes is sent unchanged, None as nothing, anything else as JSON."""
 
     status: int = 200
     body: Any = None
@@ -98,7 +98,7 @@ class Request:
 
     @property
     def json(self) -> Json:
-        """The body, which must be a JSON object."""
+        """The body, which must be a JSON object or empty."""
         try:
             body = json.loads(self.body or b"{}")
         except ValueError:
@@ -123,7 +123,8 @@ class Request:
     def repo_for(self, level: str) -> Repository:
         """Return the repository in the path.
 
-        Raises `Problem` if the account lacks the permission `level`.
+        Raises `Problem` if there is none or it was renamed, if the account lacks the permission
+        `level`, and if the repository is archived and the request would change it.
         """
         name = f"{self.params['owner']}/{self.params['repo']}".lower()
         repo = self.world.repositories.get(name)

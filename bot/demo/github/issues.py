@@ -102,8 +102,8 @@ class Issue(Thing):
     blocked_by: list["Issue"] = field(default_factory=list)  #: Issues that have to be closed first.
     timeline: list[Any] = field(default_factory=list)  #: Events, comments and reviews, in order.
 
-    event_name = "issues"  #: The webhook event, and with `part` how its body names the subject.
-    part = "issue"
+    event_name = "issues"  #: The webhook event about changes of the issue.
+    part = "issue"  #: The issue's name in the body of this event.
 
     @property
     def world(self) -> Hosting:

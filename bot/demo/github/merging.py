@@ -37,7 +37,10 @@ def behind(pull: Proposal) -> bool:
 
 
 def unmet(pull: Proposal) -> list[str]:
-    """Return which protection rules of the base branch are not met, in GitHub's words."""
+    """Return which checks and reviews that the base branch requires are missing.
+
+    The sentences are GitHub's.
+    """
     rules = pull.protection
     if rules is None:
         return []

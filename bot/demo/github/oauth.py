@@ -100,7 +100,10 @@ def _exchange(request: Request) -> Answer:
 
 
 def _person(request: Request) -> str:
-    """Return the login of the person signed in at GitHub in this browser; empty if they refuse."""
+    """Return the login of the person signed in at GitHub in this browser.
+
+    It is empty if nobody is, which counts as a refusal.
+    """
     cookie = SimpleCookie(request.headers.get("cookie", "")).get("user_session")
     return cookie.value if cookie else request.world.browsing
 

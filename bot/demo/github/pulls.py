@@ -144,7 +144,10 @@ class Pull(Proposal):
 
     @locked
     def accept_merge(self, asked: merging.AcceptedMerge) -> None:
-        """Accept an asynchronous merge. It is carried out when its result is requested next."""
+        """Accept an asynchronous merge.
+
+        It is carried out when its result or another asynchronous merge is requested.
+        """
         self.accepted = asked
 
     @locked

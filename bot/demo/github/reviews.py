@@ -95,7 +95,7 @@ class ReviewComment(Comment):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Thread(Thing):
-    """A conversation about one line. `line` is None once the file has changed there."""
+    """A conversation about one line. `line` is None once a push has changed the file."""
 
     pull: "Proposal"
     path: str
@@ -103,7 +103,7 @@ class Thread(Thing):
     original_line: int
     original_commit: str
     diff_hunk: str
-    start_line: int | None = None  #: The first of several lines, as the thread was made.
+    start_line: int | None = None  #: The first line when the thread began, if it had several.
     outdated: bool = False
     resolved_by: User | None = None
     comments: list[ReviewComment] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Proposal(Issue):
     head_branch: str
     head: str
     base_branch: str
-    base: str  #: The base's commit when the head last moved; it does not follow the branch.
+    base: str  #: The base's commit when the head or `base_branch` last changed.
     draft: bool = False
     reviews: list[Review] = field(default_factory=list)
     pending: dict[str, PendingReview] = field(default_factory=dict)  #: By its author's login.

@@ -97,7 +97,10 @@ class GitHubServer:
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
-        """Create an account with this token, if any. `scopes` makes the token a classic one."""
+        """Return the account of this login, created if necessary, and give it this token, if any.
+
+        `scopes` makes the token a classic one.
+        """
         with self.world.lock:
             user = self.world.account(login)
             if token:
@@ -105,7 +108,7 @@ class GitHubServer:
             return user
 
     def bot_account(self, login: str, token: str = "") -> User:
-        """Create a program's account. It is of type `Bot` if its name ends in `[bot]`."""
+        """Return a program's account, as `user` does; of type `Bot` if its name ends in `[bot]`."""
         return self.user(login, token)
 
     def app(self, slug: str, public_key: str) -> App:
@@ -184,7 +187,10 @@ class GitHubServer:
         return list(self.traffic.seen)
 
     def count(self, method: str, path: str, operation: str = "") -> int:
-        """Count successful requests that match the pattern `path` and contain `operation`."""
+        """Count successful requests with this method whose path matches the pattern `path`.
+
+        Only requests whose GraphQL operation contains `operation` count.
+        """
         return sum(
             seen.method == method
             and seen.status < 400

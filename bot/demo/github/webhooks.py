@@ -91,7 +91,7 @@ class Delivery:
 
 
 class Webhooks:
-    """The hooks of all repositories, and the thread that sends to them."""
+    """The hooks of all repositories and Apps, and the thread that sends to them."""
 
     def __init__(self, world: Forge) -> None:
         self.world = world
@@ -132,7 +132,7 @@ class Webhooks:
         return int(hook_id)
 
     def publish(self, event: Event) -> None:
-        """Queue an event for every hook. Its body shows the current state."""
+        """Queue an event for every hook of its repository. The body shows the current state."""
         repo = event.repo
         assert isinstance(repo, Repository)
         hooks = [hook for hook in self.hooks if hook.gets_events_of(repo)]

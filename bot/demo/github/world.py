@@ -72,7 +72,7 @@ class App(Thing):
     installation_id: int
     public_key: str = ""
     permissions: dict[str, str] = field(default_factory=lambda: dict(_GRANTED))
-    events: tuple[str, ...] = EVENTS  #: The events its webhook is subscribed to.
+    events: tuple[str, ...] = EVENTS  #: Those in API responses; its webhook gets all events.
     suspended: bool = False
     hook: tuple[str, str] = ("", "")  #: The address and secret of its webhook.
     owners: set[str] | None = None  #: Logins that installed it, in lower case; None for all.
@@ -177,7 +177,7 @@ class World:
         self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
         self.sign_in_codes: dict[str, SignInCode] = {}
         self.browsing = ""  #: Who is signed in at GitHub in browsers without its cookie.
-        self.nodes: dict[str, Any] = {}  #: Everything, by its GraphQL name.
+        self.nodes: dict[str, Any] = {}  #: Every object, by its GraphQL node id.
         self._ids = count(1_000_001)
         self.web_flow = self.account("web-flow")
 
@@ -217,7 +217,7 @@ class World:
         return known
 
     def app(self, slug: str, public_key: str = "") -> App:
-        """Return the App of this slug; create it if there is none."""
+        """Return the App of this slug, created if necessary. A `public_key` replaces its key."""
         known = self.apps.get(slug)
         if known is None:
             bot = self.account(f"{slug}[bot]")

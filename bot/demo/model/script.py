@@ -38,7 +38,8 @@ class Turn(Struct, frozen=True):
 class Step(Struct, frozen=True, kw_only=True):
     """One response of the model, with the fault that is injected into it, if any."""
 
-    uses: tuple[tuple[str, str], ...] = ()  #: One of USES with its REST; if None, the turn ends.
+    #: Verbs of `USES`, each with its REST; if empty, the turn ends.
+    uses: tuple[tuple[str, str], ...] = ()
     say: str = ""
     think: str = ""
     sleep: float = 0.0
@@ -71,7 +72,7 @@ def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
 
 
 def steps(text: str) -> list[Step]:
-    """Parse the steps of a text. The last one ends the turn. Empty if it has no `#do:` line."""
+    """Parse the steps of a text; the last one ends the turn. Empty if the text has no script."""
     found: list[Step] = []
     step = Step()
     for verb, words in _DO.findall(text):

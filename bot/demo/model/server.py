@@ -31,7 +31,7 @@ APIS: Mapping[str, Api] = {
     ":streamGenerateContent": GEMINI,
 }
 _LIMITED = 429
-_STOP_SECONDS = 0.05  #: Seconds to wait when stopping.
+_STOP_SECONDS = 0.05  #: Between two checks whether the server has to stop.
 
 
 class RecordedRequest(Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
     tools: frozenset[str]
     stream: bool
-    aside: str = ""  #: The response to a side request: a title, a summary.
+    aside: str = ""  #: The response to a side request, such as a title; else empty.
 
     @property
     def edits(self) -> bool:

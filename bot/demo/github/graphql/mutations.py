@@ -57,7 +57,7 @@ def _drop_review(info: GraphQLResolveInfo, input: Json) -> Json:
 
 
 def _own(info: GraphQLResolveInfo, node_id: str) -> PendingReview:
-    """Return a pending review of the account that sends the request."""
+    """Return a pending review. Raises `QueryError` unless it is by the requesting account."""
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, PendingReview) or found.user.login != info.context.login:
         message = f"Could not resolve to a node with the global id of '{node_id}'"
@@ -139,7 +139,10 @@ def _pull_to_change(info: GraphQLResolveInfo, input: Json) -> Pull:
 
 
 def _find(info: GraphQLResolveInfo, node_id: str, kind: type[_Kind]) -> _Kind:
-    """Return the object with this id, if it is of the expected kind and visible to the account."""
+    """Return the object with this id.
+
+    Raises `QueryError` unless it is of the expected kind and visible to the account.
+    """
     found = info.context.world.nodes.get(node_id)
     if not isinstance(found, kind) or not _repo(found).allows(info.context.login, "read"):
         message = f"Could not resolve to a node with the global id of '{node_id}'"

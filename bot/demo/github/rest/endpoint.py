@@ -122,7 +122,7 @@ def authenticate(request: Request) -> None:
 def _app_of(token: str, world: Forge) -> App:
     """Return the App that signed a JWT.
 
-    Raises `Problem` if the JWT is valid for over ten minutes.
+    Raises `Problem` if no installed App did, or if the JWT is valid for over ten minutes.
     """
     for app in world.apps.values():
         if not app.installed:

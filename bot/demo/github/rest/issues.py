@@ -11,7 +11,10 @@ _LONGEST_BODY = 65536
 
 
 def _list(request: Request) -> Answer:
-    """Return all issues and pull requests that have all `labels`, newest first."""
+    """Return the issues and pull requests that match the query, newest first.
+
+    They are open ones by default, and have all `labels`.
+    """
     repo = request.repo
     state = request.query.get("state", "open")
     wanted = {name.lower() for name in request.query.get("labels", "").split(",") if name}

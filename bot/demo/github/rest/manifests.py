@@ -1,4 +1,4 @@
-"""Creates Apps from manifests: the page with the button, and the code for the keys."""
+"""Creates Apps from manifests, and gives out their keys in exchange for a code."""
 
 import json
 import re
@@ -16,9 +16,10 @@ _INSTALL = re.compile(r"/apps/(?P<slug>[^/]+)/installations/new")
 
 
 def page(request: Request, webhooks: Webhooks, owner: str) -> Answer | None:
-    """Answer a page for people by pressing its button as `owner`.
+    """Create or install an App at once, as if a person had pressed the button on GitHub's page.
 
-    Returns None for any other page.
+    A new App belongs to the organization in the path, or else to `owner`. Returns None if the
+    request is for neither page.
     """
     if (made := _NEW.fullmatch(request.path)) and request.method == "POST":
         text = parse_qs(request.body.decode()).get("manifest", ["{}"])[0]
@@ -50,7 +51,7 @@ def register(world: Forge, manifest: base.Json, owner: str) -> str:
 
 
 def _install(webhooks: Webhooks, slug: str) -> Answer:
-    """Install an App for its owner, with write access to every repository and all its events."""
+    """Install an App on all repositories of its owner, with write access and all their events."""
     world = webhooks.world
     with world.lock:
         app = world.apps[slug]

@@ -10,7 +10,10 @@ _EVENTS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMME
 
 
 def _list(request: Request) -> Answer:
-    """Return all pull requests, newest first; `head` is `owner:branch`."""
+    """Return the pull requests that match the query, by default open ones, newest first.
+
+    `head` is `owner:branch`.
+    """
     query = request.query
     state, head, base_branch = query.get("state", "open"), query.get("head"), query.get("base")
     found = [

@@ -188,7 +188,7 @@ def minimal_repository(repo: RepositoryBase) -> Json:
 
 
 def repository(repo: TrackedRepository) -> Json:
-    """Return a repository in the form of webhooks and of `GET /repos/{owner}/{repo}`."""
+    """Return a repository in the form of webhooks, lists and pull requests."""
     open_count = sum(issue.state == "open" for issue in repo.issues_and_pulls.values())
     methods = repo.merge_methods
     return {
@@ -226,7 +226,10 @@ def repository(repo: TrackedRepository) -> Json:
 
 
 def full_repository(repo: Repository, login: str) -> Json:
-    """Return a repository with the requesting account's permissions."""
+    """Return a repository in the form of `GET /repos/{owner}/{repo}`.
+
+    It has the permissions of the requesting account.
+    """
     granted = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage"}
     return {
         **repository(repo),

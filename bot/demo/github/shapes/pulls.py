@@ -76,7 +76,7 @@ def pull_simple(known: Pull) -> Json:
 
 
 def pull(known: Pull) -> Json:
-    """Return a single pull request, also in webhooks."""
+    """Return a pull request in the form of `GET` for a single one, and of webhooks."""
     git, tip = known.repo.git, known.base if known.merged else known.base_tip
     added, removed, files = git.diffstat(tip, known.head)
     mergeable = known.mergeable
