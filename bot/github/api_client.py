@@ -1,8 +1,8 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Responses are decoded into Structs. Only writes sleep, until it is their turn. Callers retry, with
-one exception: if GitHub refuses an App's token or JWT (401), the request is sent once more with a
-new token.
+Only writes sleep, until it is their turn. Callers retry, with one exception: if GitHub refuses an
+App's token (401), or its JWT because the bot had a wrong time, the request is sent once more with a
+new one.
 """
 
 import re
@@ -45,7 +45,7 @@ _SCOPES = "X-OAuth-Scopes"
 _APP = "app:"
 #: A list with more pages raises `TryLater`.
 MAX_PAGES = 100
-#: A refused JWT is sent again if the refusal corrects GitHub's known time by more than this.
+#: A refused JWT is replaced by a new one if GitHub's known time changes by more than this.
 _CLOCKS_DIFFER = timedelta(seconds=30)
 #: The permissions of a token that only lists the repositories of an installation.
 _LISTING: Mapping[str, object] = {"permissions": {"metadata": "read"}}
@@ -56,11 +56,11 @@ _CORE, _GRAPHQL = "core", "graphql"
 class ApiClient:
     """Sends requests for the bot. Thread-safe.
 
-    `repository` is a configured name; `path` is relative to `repos/OWNER/NAME/`; `shape` is the
-    Struct that the response is decoded into.
+    `repository` is a configured name; `path` is relative to `repos/OWNER/NAME/`, or to the API for
+    requests as the App; `shape` is the type of the decoded response, or of each item of a list.
 
     Raises (every method that sends a request):
-        TryLater: GitHub cannot answer now, or a rate limit is exhausted.
+        TryLater: GitHub cannot answer now, a rate limit is exhausted, or a write has to wait.
         Refused: GitHub refuses the request.
     """
 
@@ -78,12 +78,12 @@ class ApiClient:
         self._limits = RateLimits(clock, write_interval_seconds)
         self.aliases = RepositoryAliases()
         self.etag_cache = EtagCache()
-        #: The scopes of a classic token, known after the first request; None for other credentials.
+        #: The scopes of a classic token, known after the first REST request; otherwise None.
         self.scopes: frozenset[str] | None = None
         self.tokens = AccessTokens(
             credentials, self._installation_token, self.transport.server_time
         )
-        #: Whether writes may be sent; called again after a write has waited for its turn.
+        #: Whether writes may be sent; called after a write has waited for its turn.
         self.may_write: Callable[[], bool] = lambda: True
         #: Installation ids by `OWNER/*`, which cannot be a repository's name.
         self.installations: dict[str, int] = {}
@@ -97,7 +97,7 @@ class ApiClient:
     def get(
         self, repository: str, path: str, shape: type[T], params: Mapping[str, str] | None = None
     ) -> T:
-        """Read one object with GET."""
+        """Read one object, or one page of a list, with GET."""
         request = GitHubRequest("GET", self._url(repository, path), params=params)
         return decode(request, self._ask(repository, request).content, shape)
 
@@ -180,7 +180,7 @@ class ApiClient:
         """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
 
         The variables `owner` and `name` are set from `repository`. Partial data is not used: any
-        error in the response raises an exception, unless it concerns only an optional field.
+        other error in the response raises an exception, unless it concerns only an optional field.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):

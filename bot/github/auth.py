@@ -27,10 +27,10 @@ _JWT_AGE, _JWT_LASTS = timedelta(seconds=60), timedelta(minutes=8)
 
 
 class Credentials(Struct, frozen=True, kw_only=True):
-    """An App's id and private key (PEM), or a token. Its repr shows neither.
+    """An App's id and private key (PEM), or a token. The repr shows no secret.
 
     Raises:
-        ValueError: the token contains characters that no HTTP header can carry.
+        ValueError: the token contains anything but visible ASCII characters.
     """
 
     token: str = ""
@@ -46,7 +46,7 @@ class Credentials(Struct, frozen=True, kw_only=True):
             raise ValueError("The GitHub token holds a space or a line break: paste it again.")
 
     def __repr__(self) -> str:
-        """Return the kind of credentials, without their values."""
+        """Return the kind of credentials, and an App's id, without secrets."""
         kind = f"app {self.app_id}" if self.app_id else "token" if self.token else "none"
         return f"Credentials({kind})"
 
@@ -112,6 +112,9 @@ class AccessTokens:
         """Return a new JWT of the App itself, valid for 8 minutes by GitHub's clock.
 
         https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-json-web-token-jwt-for-a-github-app
+
+        Raises:
+            Refused: the App's private key cannot be used.
         """
         now = self._server_time()
         claims = {"iss": self._credentials.app_id, "iat": now - _JWT_AGE, "exp": now + _JWT_LASTS}

@@ -6,8 +6,8 @@ from bot.github.api_client import ApiClient
 from bot.github.checks import BaseChecks, base_checks
 from bot.github.shapes import AtObject, CheckedCommit, GraphQLShape, NodeList
 
-#: How long completed checks of a commit are cached, because a rerun may change them, and the most
-#: cached commits.
+#: How long completed checks are cached (a rerun may change them), and the most cached entries; then
+#: all are dropped.
 _CACHED, _MOST = timedelta(minutes=10), 1000
 
 
@@ -28,7 +28,7 @@ class MergedPull(GraphQLShape, frozen=True):
 
 
 class CheckedBase(AtObject[History], frozen=True):
-    """GitHub's response to `base_checks.graphql`."""
+    """The repository in GitHub's response to `base_checks.graphql`."""
 
     pull_requests: NodeList[MergedPull]
 
@@ -42,9 +42,9 @@ class BaseChecksReader:
         self._known: dict[tuple[str, str, str], tuple[BaseChecks, datetime]] = {}
 
     def read(self, repo: str, commit: str, branch: str) -> BaseChecks:
-        """Return the checks of a base branch and of the pull requests last merged into it.
+        """Return the checks of a base branch and of recent pull requests merged into it.
 
-        `commit` is the head of the branch. The result is empty if the repository is gone.
+        `commit` is the head of the branch.
         """
         key, now = (repo, commit, branch), self._api.clock()
         known, until = self._known.get(key, (None, now))

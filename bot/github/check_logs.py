@@ -12,7 +12,7 @@ from lifecycle.model.text import plain
 from lifecycle.model.times import from_text
 
 GITHUB_ACTIONS = "github-actions"
-#: The time that GitHub puts before each line of a job's log, and the mark of a step's last error.
+#: The time that GitHub puts before each line of a job's log, and the mark of a line with an error.
 _TIMESTAMP = re.compile(r"\ufeff?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z ")
 _ERROR = "##[error]"
 #: Times of steps are rounded to whole seconds, times of lines are not.
@@ -23,7 +23,7 @@ _MAX_LINES, _MAX_LINE_LENGTH, _MAX_LENGTH = 50, 400, 8_000
 
 
 def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
-    """Return the shortened log of a check run (or else its output text) and its annotations.
+    """Return the shortened log of a check run (or else its output) and its annotations.
 
     `run_id` is the check run's id, which is also the id of its GitHub Actions job, if any.
     """
@@ -39,16 +39,17 @@ def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
 def tail(text: str) -> str:
     """Return the last 50 lines without control characters, at most 8,000 characters in all.
 
-    Each line is cut to 400 characters.
+    Each line is cut to 400 characters. A line that was redrawn appears in its last state.
     """
     lines = [_printed(line) for line in text.rstrip().split("\n")[-_MAX_LINES:]]
     return "\n".join(lines)[-_MAX_LENGTH:]
 
 
 def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
-    """Return the log lines of the first failed step, without times; all lines if no step failed.
+    """Return the log lines of the first failed step up to its last error, without times.
 
-    `log` contains the lines of all steps, including clean-up steps that ran after the failure.
+    `log` contains the lines of all steps, including clean-up steps that ran after the failure. All
+    of them are returned if no step failed, or if the failed step has no lines or no times.
     """
     failed = next((step for step in steps if step.conclusion == "failure"), None)
     lines = list(_timed_lines(log))
@@ -75,7 +76,7 @@ def _job_log(api: ApiClient, repo: str, run_id: int) -> str:
 
 
 def _timed_lines(log: str) -> Iterator[tuple[datetime | None, str]]:
-    """Yield each line with its time. A line without a time gets the time of the line before."""
+    """Yield each line with its time. A line without a time gets that of the line before, if any."""
     at: datetime | None = None
     for line in log.split("\n"):
         timestamp = _TIMESTAMP.match(line)

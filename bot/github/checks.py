@@ -52,13 +52,14 @@ class CheckIdentity(NamedTuple):
 
 
 class BaseChecks(Struct, frozen=True, kw_only=True):
-    """The checks of the base branch's last commits and of the last pull requests merged into it."""
+    """The checks of the base branch's last commits and of recent pull requests merged into it."""
 
     #: Names of the checks that ran for the merged pull requests, so probably for others, too.
     expected: tuple[str, ...] = ()
     #: The identities, without event, of the checks whose last completed run failed.
     failed: frozenset[tuple[str, str, str]] = frozenset()
-    settled: bool = False  #: Whether all checks of the base branch's last commits completed.
+    #: Whether the checks of the base branch's last commits have begun, and all have completed.
+    settled: bool = False
 
 
 def checks_of(
@@ -123,8 +124,8 @@ def base_checks(
 ) -> BaseChecks:
     """Summarise the checks of the base branch.
 
-    `commits` are its last commits, newest first; `merged` are the heads of the pull requests that
-    were merged into the branch last.
+    `commits` are its last commits, newest first; `merged` are the heads of recent pull requests
+    that were merged into the branch.
     """
     states: dict[tuple[str, str, str], CheckState] = {}
     ended: list[bool] = []  # For each commit with checks, whether all completed.

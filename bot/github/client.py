@@ -53,14 +53,17 @@ class GitHub:
         self.roles = RoleReader(self._api)
 
     def write_only_while(self, may_write: Callable[[], bool]) -> None:
-        """Make writes raise `TryLater` while `may_write` returns False."""
+        """Make writes raise `TryLater` while `may_write` returns False.
+
+        Requests as the App itself, such as those for redelivery of a webhook, are not affected.
+        """
         self._api.may_write = may_write
 
     def caching(self) -> AbstractContextManager[None]:
-        """Return a context manager that caches the REST reads made in its block.
+        """Return a context manager that caches REST responses: lists, and repositories read by id.
 
-        If the block raises, nothing is cached. Unchanged responses do not count against the rate
-        limit:
+        It caches what its thread reads in the block. If the block raises, nothing is cached.
+        Unchanged responses do not count against the rate limit:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
         return self._api.etag_cache.caching()

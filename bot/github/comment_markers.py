@@ -13,7 +13,7 @@ KEY = "mergewright:key="
 
 
 def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterator[ListedText]:
-    """Yield the bot's own comments at `path`; if `key` is given, only those with this key."""
+    """Yield the comments by the bot's account at `path`; if `key` is given, only those with it."""
     me = api.me()
     for written in api.pages(repo, path, ListedText):
         mine = written.user is not None and written.user.login == me
@@ -33,7 +33,7 @@ def marker(key: str) -> str:
 
 
 def with_marker(body: str, key: str) -> str:
-    """Return the text with the marker of the key at its end."""
+    """Return the text with the marker of the key at its end, and markers within it escaped."""
     return f"{without_markers(body)}\n\n{marker(key)}"
 
 

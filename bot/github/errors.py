@@ -1,6 +1,6 @@
 """Derives failures from GitHub's responses. There is one exception class for each remedy.
 
-A rate limit whose response names no time is taken to last one minute at least:
+If the response to an exhausted rate limit names no time, the limit is taken to last one minute:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 
@@ -20,7 +20,7 @@ _TEXT_LIMIT = 300
 #: The pause between two checks whether the App is installed or the repository unarchived.
 REINSTALL = timedelta(minutes=5)
 
-#: The exceptions of msgspec for bytes that are not JSON of the expected shape.
+#: The exceptions that msgspec raises for bytes that are not JSON of the expected shape.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _REMEDIES = {
@@ -41,18 +41,18 @@ _UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
 
 
 class GitHubFailure(Exception):
-    """A request failed; the message names the request, the reason and the remedy."""
+    """A request failed; the message names the request, the reason and, if known, the remedy."""
 
 
 class TryLater(GitHubFailure):
     """GitHub cannot answer now: an outage, a timeout, a rate limit, an invalid response.
 
-    A write may have taken effect nevertheless.
+    A write may have taken effect nevertheless. Also raised for a write that the bot itself defers.
     """
 
     def __init__(self, message: str, at: datetime | None = None) -> None:
         super().__init__(message)
-        self.at = at  #: When GitHub allows a retry; None if it does not say.
+        self.at = at  #: When to retry; None if that is not known.
 
 
 class Limited(TryLater):
@@ -61,7 +61,7 @@ class Limited(TryLater):
     def __init__(self, message: str, until: datetime, resource: str = EVERYTHING) -> None:
         super().__init__(f"{message} The rate limit is used up until {until:%H:%M:%S} UTC.", until)
         self.until = until
-        self.resource = resource  #: `core`, `graphql` or `EVERYTHING`.
+        self.resource = resource  #: As GitHub names it, such as `core`; or `EVERYTHING`.
 
 
 class NotInstalled(TryLater):
@@ -148,9 +148,10 @@ def http_failure(
 def graphql_failure(
     request: str, problems: Collection[GraphQLError], headers: Mapping[str, str], now: datetime
 ) -> TryLater | Refused:
-    """Return the failure for a GraphQL response with errors: a rate limit, else a refusal.
+    """Return the failure for a GraphQL response with errors.
 
-    The failure is `TryLater` unless the type or the code of an error says that a retry is useless.
+    It is `Limited` for a rate limit, `Refused` if the type or the code of an error says that a
+    retry is useless, and otherwise `TryLater`.
     """
     error = _short("; ".join(problem.message for problem in problems))
     message = f"{request}: GitHub answered: {error}."
@@ -171,9 +172,10 @@ def graphql_failure(
 def exhausted_limit(
     request: str, headers: Mapping[str, str], now: datetime, resource: str = EVERYTHING
 ) -> Limited | None:
-    """Return the rate limit that this response exhausted; None if requests are left.
+    """Return the rate limit that this response exhausted; None if it exhausted none.
 
-    `resource` is what the limit applies to if the response does not name it.
+    `request` is the beginning of its message; `resource` is what the limit applies to if the
+    response does not name it.
     """
     if headers.get("x-ratelimit-remaining") != "0":
         return None

@@ -49,7 +49,7 @@ class HeadBranch(GraphQLShape, frozen=True):
 
 
 def branch_in(data: Raw) -> str:
-    """Return the branch of one pull request in a batch's data; empty if null or invalid."""
+    """Return the branch from a pull request's data in a batch; empty if null or invalid."""
     try:
         return msgspec.json.decode(data, type=HeadBranch).head_ref_name
     except UNDECODABLE:
@@ -57,7 +57,10 @@ def branch_in(data: Raw) -> str:
 
 
 def fingerprint_of(data: Raw, *, pull: bool) -> Fingerprint | None:
-    """Return the fingerprint of one subject in a batch's data; None if null or invalid."""
+    """Return the fingerprint from an issue's or pull request's data; None if null or invalid.
+
+    The base branch's head is part of it only where it changes what the bot does.
+    """
     try:
         if not pull:
             return msgspec.json.decode(data, type=Fingerprint)

@@ -1,4 +1,4 @@
-"""Reads the GitHub App's permissions, installations and webhook deliveries."""
+"""The GitHub App: the permissions that it needs, its installations and its webhook deliveries."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -64,7 +64,7 @@ class DeliveryAttempt(Struct, frozen=True):
 
 
 class AppWebhook:
-    """Reads the App's webhook and its deliveries. Methods raise `TryLater` or `Refused`.
+    """Reads the App's webhook, and requests redelivery. Methods raise `TryLater` or `Refused`.
 
     Not available with a token, which has no webhook of its own; the webhooks of a repository can be
     read only by its administrators.
@@ -75,7 +75,7 @@ class AppWebhook:
 
     @property
     def is_available(self) -> bool:
-        """Whether the bot authenticates as an App and therefore has a webhook."""
+        """Whether the bot authenticates as an App, which may have a webhook."""
         return self._api.tokens.is_app
 
     def url(self) -> str:
@@ -88,7 +88,8 @@ class AppWebhook:
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
         """Yield failed attempts since a time, newest first.
 
-        Leaves out those that the server refused because of their content.
+        Leaves out those that the server of the webhook refused and would refuse again, such as with
+        the status 400.
         https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
         """
         for attempt in self._api.app_pages(_DELIVERIES, DeliveryAttempt, {"status": "failure"}):
@@ -128,6 +129,7 @@ class AppInstallations:
     def _of(self, owner: str, installation: int) -> list[InstalledRepository]:
         """Return the repositories that an installation gives access to.
 
+        Also stores the installation's id, with which the token for `OWNER/*` is requested.
         https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation
         """
         every = f"{owner}/*"

@@ -35,7 +35,7 @@ class _Price(Struct, frozen=True, rename="camel"):
 
 
 class PricedResponse(Struct, frozen=True):
-    """The field `rateLimit` of a response; null on a server without rate limits."""
+    """The field `rateLimit` of a response; null if not queried, or on a server without limits."""
 
     data: _Price | None = None
 

@@ -16,7 +16,7 @@ _LABELINGS = {
 
 
 def issue_snapshot(repository: IssueRepository, me: str) -> IssueSnapshot:
-    """Return a snapshot of an issue. It says who labelled and who edited the issue."""
+    """Return a snapshot of an issue or pull request, with who labelled and who edited it."""
     found = repository.issue_or_pull_request
     comments = found.comments.nodes
     events = found.timeline_items.nodes

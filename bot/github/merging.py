@@ -12,7 +12,7 @@ from bot.github.rest import CommitSha, MergeProgress, PullResponse
 from bot.github.shapes import GraphQLShape, OfPull
 from lifecycle.model.policy import MergeMethod
 
-#: Status codes of a refused merge whose pull request has changed since the bot's decision.
+#: Status codes of a refused merge whose pull request may have changed since the bot's decision.
 #: https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 _NOT_MERGEABLE = {400, 405, 409}
 #: Bounds of the pause between two requests for the result of an asynchronous merge.
@@ -27,8 +27,8 @@ _MergeId = tuple[str, int, str]
 class _Ticket(NamedTuple):
     """An asynchronous merge under way."""
 
-    since: datetime  #: When it was first requested.
-    uuid: str = ""  #: Its id at GitHub; empty after the bot's restart.
+    since: datetime  #: When this process first requested it.
+    uuid: str = ""  #: Its id at GitHub; empty if unknown, as after the bot's restart.
 
 
 class PullTarget(GraphQLShape, frozen=True):
@@ -41,7 +41,7 @@ class PullTarget(GraphQLShape, frozen=True):
 
 
 class MergeTarget(OfPull[PullTarget], frozen=True):
-    """GitHub's response to `merge_target.graphql`: a pull request and the allowed methods."""
+    """The repository in GitHub's response to `merge_target.graphql`, with a pull request."""
 
     merge_commit_allowed: bool
     squash_merge_allowed: bool
@@ -75,7 +75,7 @@ class PullMerger:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
         #: Asynchronous merges in progress. After a restart the bot requests them again, and GitHub
-        #: answers with the same merge.
+        #: refuses (409) as long as the earlier request is in progress.
         self._tickets: dict[_MergeId, _Ticket] = {}
         self._direct: set[str] = set()  #: Repositories whose server has no asynchronous merges.
 
@@ -84,8 +84,8 @@ class PullMerger:
     ) -> str:
         """Merge a pull request if its head is `sha`; return the merge commit or `QUEUED`.
 
-        Returns `QUEUED` if the base branch turns out to have a merge queue. On a server with
-        asynchronous merges, raises `TryLater` until the merge is finished.
+        On a server with asynchronous merges, returns `QUEUED` if the base branch turns out to have
+        a merge queue, and raises `TryLater` until the merge is finished.
         https://docs.github.com/rest/pulls/pulls#merge-a-pull-request-asynchronously
         """
         request = {
@@ -167,7 +167,8 @@ class PullMerger:
     def _unless_merged(self, repo: str, number: int, sha: str, refusal: Refused) -> str:
         """Return the merge commit if `sha` is already merged; otherwise raise the refusal.
 
-        The refusal is raised as `Conflicted` if its status says that the head may have moved.
+        The refusal is raised as `Conflicted` if its status says that the pull request may have
+        changed.
         """
         pull = self._api.get(repo, f"pulls/{number}", PullResponse)
         if pull.merged and pull.head.sha == sha and pull.merge_commit_sha:

@@ -17,7 +17,8 @@ _VERDICTS = {"APPROVED": True, "CHANGES_REQUESTED": False}
 
 # An unknown value of GitHub's enums never means success.
 #: The merge state for each `MergeStateStatus`. UNSTABLE means that only checks that are not
-#: required fail. DRAFT means that only the draft state, which is a separate fact, blocks the merge.
+#: required have not passed. DRAFT means that only the draft state, which is a separate fact, blocks
+#: the merge.
 _MERGES = {
     "CLEAN": Merge.CLEAN,
     "HAS_HOOKS": Merge.CLEAN,
@@ -60,8 +61,8 @@ def pull_snapshot(
     """Combine all pages into one snapshot. The pull request's state is taken from the last page.
 
     `barred`: the rule that keeps the bot from pushing to the base branch; empty if there is none.
-    `checks_complete` is False if a page or the beginning of an open thread is missing, or if the
-    checks belong to another commit than the head.
+    `checks_complete` is False if a page or the beginning of an unresolved thread is missing, if the
+    bot may not see one of the checks, or if the checks belong to another commit than the head.
     """
     last = pages[-1]
     base = last.base_ref
@@ -134,7 +135,7 @@ def merge_state(mergeable: str, status: str) -> Merge:
 
 
 def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
-    """Return GitHub's review decision, or else the state of reviews by people who may push."""
+    """Return GitHub's review decision; if null, the state of reviews by people who may push."""
     if pull.review_decision is not None:
         return _DECISIONS.get(pull.review_decision, ReviewState.NONE)
     states = {review.state for review in latest if review.author_can_push_to_repository}

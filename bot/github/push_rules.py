@@ -38,7 +38,7 @@ class PushRules:
         self._known: dict[tuple[str, int], tuple[bool, datetime]] = {}
 
     def barring(self, repo: str, base: BaseRef | None, me: str) -> str:
-        """Return the name of a rule that keeps the bot from a base branch; empty if none is known.
+        """Return the name of a rule that keeps the bot from pushing to `base`; empty if none known.
 
         Sends one request per ruleset that restricts pushes, at most every ten minutes.
         """

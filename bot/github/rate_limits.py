@@ -29,7 +29,8 @@ _FIRST_SECONDS, _MOST_SECONDS = 1.0, 60.0
 class RateLimits:
     """The rate limits of each account. Thread-safe.
 
-    An account is an installation of the App; with a token, there is one account, named "".
+    An account is an installation of the App, or the App itself; with a token, there is one account,
+    named "".
     """
 
     def __init__(self, clock: Clock, write_interval_seconds: float) -> None:
@@ -80,7 +81,7 @@ class RateLimits:
 
         Raises:
             TryLater: too many writes wait already; its `at` says when to retry.
-            Limited: a rate limit was exhausted during the sleep.
+            Limited: a rate limit is exhausted when the turn comes.
         """
         with self._lock:
             now = self._clock()
@@ -96,7 +97,7 @@ class RateLimits:
     def _back(self, account: str, turn: datetime) -> datetime:
         """Return when to retry a deferred write.
 
-        `turn` is the earliest time at which a write may go.
+        `turn` is the earliest time at which a write may be sent.
         """
         last = self._deferred.get(account)
         back = max(turn, last + self._interval) if last else turn

@@ -44,15 +44,15 @@ T = TypeVar("T")
 WRITERS = {"write", "maintain", "admin"}
 #: Either scope lets a classic token write to the repositories it can see.
 WRITING_SCOPES = {"repo", "public_repo"}
-#: The most pages read of a pull request's lists; a longer one is marked as incomplete.
+#: The most pages read of a pull request's lists, and of the list of a branch's pull requests.
 PULL_PAGES = 10
-#: Fingerprints per query: a query of this size costs one point and does not time out.
+#: Fingerprints or branches per query: a query of this size costs one point and does not time out.
 FINGERPRINT_BATCH = 50
 _NULL = Raw(b"null")
 
 
 class RepositoryLabels(GraphQLShape, frozen=True):
-    """GitHub's response to `labels.graphql`."""
+    """The repository in GitHub's response to `labels.graphql`."""
 
     labels: NodeList[NamedNode] | None
 
@@ -67,13 +67,13 @@ class ProtectedBranch(GraphQLShape, frozen=True):
 
 
 class ProtectedRef(GraphQLShape, frozen=True):
-    """GitHub's response to `signatures.graphql`."""
+    """The repository in GitHub's response to `signatures.graphql`."""
 
     ref: ProtectedBranch | None
 
 
 class Blob(GraphQLShape, frozen=True):
-    """A file's content; empty if the file does not exist. `text` is None for a binary file."""
+    """A file. `text` is None for a binary file; `oid` is empty if not queried or without a file."""
 
     oid: str = ""
     text: str | None = None
@@ -84,7 +84,7 @@ class DefaultBranch(BranchTip, frozen=True):
 
 
 class FileAtHead(AtObject[Blob], frozen=True):
-    """GitHub's response to `default_branch_file.graphql`."""
+    """The repository in GitHub's response to `default_branch_file.graphql`."""
 
     default_branch_ref: DefaultBranch | None
 
@@ -95,19 +95,19 @@ class TreeEntry(GraphQLShape, frozen=True):
 
 
 class Tree(GraphQLShape, frozen=True):
-    """GitHub's response to `workflows.graphql`."""
+    """The folder of workflows in GitHub's response to `workflows.graphql`."""
 
     entries: tuple[TreeEntry, ...] = ()
 
 
 class PullOfBranch(NumberNode, frozen=True):
-    """A pull request from the branch of this name, which may be in any repository."""
+    """A pull request from a branch of the requested name, which may be in any repository."""
 
     head_repository: RepositoryName | None
 
 
 class BranchPulls(RepositoryName, frozen=True):
-    """GitHub's response to `pulls_of_branch.graphql`."""
+    """The repository in GitHub's response to `pulls_of_branch.graphql`."""
 
     pull_requests: NodePage[PullOfBranch]
 
@@ -117,7 +117,7 @@ class GitHubReader:
 
     Raises (every method):
         TryLater: GitHub cannot answer now.
-        Refused: the bot may not read this.
+        Refused: the bot may not read this, or it does not exist.
     """
 
     def __init__(self, api: ApiClient) -> None:
@@ -167,7 +167,7 @@ class GitHubReader:
     def identity(self, repo: str) -> rest.RepositoryIdentity:
         """Return a repository's id and current name.
 
-        It is found by its id if known, else by name.
+        It is found by its id if that is known and still exists, else by name.
         """
         known = self._api.aliases.get(repo)
         if known is not None:
@@ -180,7 +180,7 @@ class GitHubReader:
         return self._api.get(repo, "", rest.RepositorySettings)
 
     def default_branch(self, repo: str) -> str:
-        """Return the default branch, as it was when the repository's identity was last read."""
+        """Return the default branch as last read with the repository's identity, else read it."""
         known = self._api.aliases.get(repo)
         return (
             known.default_branch
@@ -292,7 +292,7 @@ class GitHubReader:
         }
 
     def comments_since(self, repo: str, since: datetime) -> list[rest.ListedComment]:
-        """Return the comments of a repository written or edited since a time, oldest first.
+        """Return issues' and pull requests' comments changed since a time, the latest change last.
 
         https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository
         """
@@ -300,7 +300,7 @@ class GitHubReader:
         return list(self._api.pages(repo, path, rest.ListedComment, params))
 
     def issues_since(self, repo: str, since: datetime) -> list[rest.ListedIssue]:
-        """Return the issues and pull requests updated since a time, oldest first.
+        """Return the issues and pull requests updated since a time, the latest update last.
 
         https://docs.github.com/rest/issues/issues#list-repository-issues
         """
@@ -372,7 +372,7 @@ class GitHubReader:
     def fingerprints(
         self, repo: str, issues: Sequence[int], pulls: Sequence[int]
     ) -> dict[int, Fingerprint | None]:
-        """Return the fingerprints of up to 50 subjects, by number; None for an unreadable one."""
+        """Return fingerprints of up to 50 issues and pull requests; None for an unreadable one."""
         found = self._api.graphql_batch(repo, "fingerprints", fingerprints(issues, pulls))
         data = {number: found.get(f"n{number}", _NULL) for number in (*issues, *pulls)}
         return {

@@ -1,4 +1,7 @@
-"""Writes a session's status to GitHub, as a comment and as a check run, and updates both."""
+"""Writes a session's status to GitHub, as a comment and as a check run, and updates both.
+
+Also reports the problems of a repository's configuration file.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -78,14 +81,15 @@ class StatusReporter:
     ) -> int:
         """Update the bot's check run on a commit, or create it; return its id.
 
-        `known` is its last id. If it is None, the check run is searched on the commit, unless
-        `first` says that this is the first attempt.
+        `known` is its last id. If it is None or GitHub has deleted that check run, the commit's
+        check runs are searched. `first`: this is the first attempt, so a check run whose id is
+        unknown is created without a search.
 
         The conclusion is `success` if `good`, else `neutral`, so that it never blocks a merge.
         https://docs.github.com/rest/checks/runs#update-a-check-run
 
         Raises:
-            TryLater: also if GitHub finds neither the repository nor the check run.
+            TryLater: also if GitHub answers 404, as it may do for a moment.
         """
         fields = {
             "name": NAME,

@@ -87,7 +87,7 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
         return tuple(method for method, is_allowed in allowed.items() if is_allowed)
 
     def merge_method(self, wanted: MergeMethod) -> MergeMethod:
-        """Return the wanted merge method if the repository allows it, else an allowed one."""
+        """Return the wanted merge method if it is allowed or none is, else an allowed one."""
         allowed = self.merge_methods
         return wanted if wanted in allowed or not allowed else allowed[0]
 

@@ -8,7 +8,7 @@ from bot.github.comment_markers import KEY, has_marker, own_comments, with_marke
 from bot.github.errors import IgnoreRefused, Refused, TryLater
 from bot.github.shapes import GraphQLShape, NodeList, OfPull
 
-#: The pause before a retry while a person has a pending review with the bot's token.
+#: The pause before a retry while the bot's account has a pending review that a person began.
 _BY_HAND = timedelta(minutes=1)
 
 
@@ -62,7 +62,7 @@ class ReviewReplies:
         *,
         first: bool = False,
     ) -> int:
-        """Reply in each of these threads, once for each key; return the number of new replies.
+        """Reply in each of these threads, once for each key; return how many had no such reply.
 
         `threads` are node ids. `first`: this is the first attempt, so that no reply can have this
         key. Uses `addPullRequestReviewThreadReply`.
@@ -91,7 +91,10 @@ class ReviewReplies:
                     self._api.do(repo, "DELETE", f"pulls/comments/{doubled.id}")
 
     def _reply_in_review(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
-        """Reply in several threads with one review. Deleted threads are skipped."""
+        """Reply in several threads with one review.
+
+        Deleted threads are skipped; if all are deleted, raises `Refused`.
+        """
         review, pending = self._pending_review(repo, number, left.values())
         refusals: list[Refused] = []
         for thread, mine in left.items():
@@ -123,8 +126,8 @@ class ReviewReplies:
         """Return the id of the bot's pending review and the texts of its comments.
 
         Begins a review if there is none. A pending review with the same keys, which a crash left,
-        is continued; one with other keys is deleted. GitHub allows one pending review per account,
-        so `TryLater` is raised while the token's owner has a review that was begun by hand.
+        is continued; one with other keys or none is deleted. GitHub allows one pending review per
+        account, so `TryLater` is raised while the token's owner has one that was begun by hand.
         """
         gone = Refused(f"The pull request #{number} in {repo} is gone.", 404)
         found = self._api.query(repo, "pending_review", OfPull[PendingReviews], {"number": number})

@@ -47,7 +47,7 @@ class NodeList(GraphQLShape, Generic[T], frozen=True):
 
 
 class NewestNodes(GraphQLShape, Generic[T], frozen=True):
-    """The last items of a list, and its total length."""
+    """The first or last items of a list, and its total length."""
 
     total_count: int
     nodes: tuple[T, ...]
@@ -255,7 +255,7 @@ class FirstChecks(GraphQLShape, frozen=True):
 
 
 class CheckedCommit(GraphQLShape, frozen=True):
-    """A commit of the base branch or of a merge queue."""
+    """A commit of the base branch or of a merge queue, or the head of a merged pull request."""
 
     status_check_rollup: FirstChecks | None
 

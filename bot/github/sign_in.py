@@ -75,7 +75,7 @@ class GitHubSignIn:
 
         Raises:
             Refused: GitHub does not accept the code, or the App's credentials.
-            TryLater: GitHub cannot be reached.
+            TryLater: GitHub cannot be reached, or cannot answer now.
         """
         with httpx.Client(timeout=_SECONDS, headers={"accept": "application/json"}) as http:
             given = self._sent(

@@ -65,9 +65,10 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
     is_pull: bool
     labels: tuple[str, ...]
     labelings: tuple[Labeling, ...]  #: Oldest first.
-    edits: tuple[IssueEvent, ...]  #: Oldest first: all of the title, the last one of the body.
+    edits: tuple[IssueEvent, ...]  #: Of the title and the body (the newest 100), oldest first.
     reopened: IssueEvent | None = None  #: The last reopening.
-    comments: tuple[Remark, ...] = ()  #: The newest, oldest first; the observer sets `allowed`.
+    #: The newest 50 in order of time, none for a pull request; the observer sets `allowed`.
+    comments: tuple[Remark, ...] = ()
     earlier_comments: int = 0  #: The number of older comments, which were not read.
     edited_by: Mapping[str, str] = {}  #: As in `PullSnapshot`.
 

@@ -28,7 +28,7 @@ from bot.system.metrics import GITHUB_REQUESTS
 
 T = TypeVar("T")
 _POOL = httpx.Limits(max_connections=32, max_keepalive_connections=16, keepalive_expiry=60.0)
-#: If the bot's clock is further behind GitHub's, it is set to GitHub's time.
+#: If the bot's clock is behind GitHub's by more than this, it is set to GitHub's time.
 _BEHIND = timedelta(seconds=60)
 _MAX_REDIRECTS = 3
 #: Status codes of redirects that keep the method and body.
@@ -162,7 +162,10 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         raise TryLater(f"{request}: redirected more than {_MAX_REDIRECTS} times.")
 
     def answers(self, url: str) -> bool:
-        """Whether the server of a URL answers, even with a refusal. Empty stands for the API."""
+        """Whether the server of a URL answers, even with a refusal. Empty stands for the API.
+
+        A server error (5xx) counts as an answer only if it says when to retry.
+        """
         try:
             self.send(GitHubRequest("HEAD", url), "")
         except TryLater as failure:
@@ -222,9 +225,7 @@ class CachedResponse(NamedTuple):
 class EtagCache:
     """Caches responses by URL, in memory. Thread-safe.
 
-    A response is cached only after the caller has recorded its effects. If the caller failed after
-    an earlier caching, the effects would be lost, because GitHub would answer "not modified" next
-    time.
+    A response is cached when the `caching` block in which it was read ends without an exception.
     """
 
     def __init__(self) -> None:

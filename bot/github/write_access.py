@@ -64,9 +64,9 @@ class WriteAccess:
     ) -> Role:
         """Return a person's role. Their permission may have been read up to `within` ago.
 
-        A person who is listed gets the role of write access; commands that need real write access
-        are checked by `may_write`. `user` is GitHub's numeric ID of the account: another account
-        that took over its login gets no role. Raises `GitHubFailure`.
+        A person who is listed gets at least the role of write access; commands that need real write
+        access are checked by `may_write`. `user` is GitHub's numeric ID of the account, or 0:
+        another account that took over its login gets no role. Raises `GitHubFailure`.
         """
         if not login:
             return Role.NONE

@@ -19,7 +19,10 @@ from lifecycle.model.names import SHOWS_STATUS
 
 
 class BranchUse(GraphQLShape, frozen=True):
-    """GitHub's response to `branch_use.graphql`: a branch, and open pull requests based on it."""
+    """The repository in GitHub's response to `branch_use.graphql`.
+
+    It has a branch, and open pull requests based on it.
+    """
 
     ref: BranchTip | None
     pull_requests: NodePage[NumberNode]
@@ -113,12 +116,13 @@ class GitHubWriter:
         """Open a pull request, unless the branch has one; return the pull request's number.
 
         `head` is a branch of the repository, or `owner:branch` for a branch of a fork. An existing
-        pull request counts if the bot opened it, or if its head is one of the commits in `pushed`.
-        `first` says that this is the first attempt; the pull request is then searched for only if
-        GitHub refuses a new one. https://docs.github.com/rest/pulls/pulls#create-a-pull-request
+        pull request, open or closed, counts if the bot opened it, or if its head is one of the
+        commits in `pushed`. `first` says that this is the first attempt; the pull request is then
+        searched for only if GitHub refuses a new one.
+        https://docs.github.com/rest/pulls/pulls#create-a-pull-request
 
         Raises:
-            Refused: the branch has no new commits, or another person's pull request.
+            Refused: the branch has no new commits, or it has another person's open pull request.
         """
         if not first and (found := self._pull_of(repo, head, pushed)):
             return found
@@ -219,7 +223,7 @@ class GitHubWriter:
         """Delete a merged branch that is still at `sha`. Returns why it is kept, or "".
 
         Open pull requests based on the branch get the base branch `base`, because a deletion
-        through the API would close them. When a person deletes the branch, GitHub does the same:
+        through the API would close them. If a person deletes the branch, GitHub changes their base:
         https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/about-branches
         If `base` is empty, a branch with such pull requests is kept.
 
