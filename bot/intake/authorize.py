@@ -29,7 +29,8 @@ TO_AGENT = frozenset({"answer", "tell"})
 def may_give(people: WriteAccess, repository: str, actor: str, kind: str) -> bool:
     """Whether a person may give a command, be it in a comment, on a page or over the API.
 
-    Raises `GitHubFailure` if the permission cannot be read.
+    Local actors (`is_local`), whose access is checked elsewhere, may give every command. Raises
+    `GitHubFailure` if the permission cannot be read.
     """
     if is_local(actor):
         return True
@@ -68,7 +69,9 @@ class CommandAuthorizer:
         """Grant or refuse every new command; return how many were decided.
 
         If a permission cannot be read, the command and all later ones in its repository wait. A
-        command on a pull request that has not been read yet waits until the bot has read it.
+        command on a pull request that has not been read yet waits until the bot has read it. A
+        permitted command that opens a session for an issue is only marked as authorized: it is
+        granted or refused once the issue has been read.
         """
         settled = 0
         for command in self._store.commands.new():
@@ -140,7 +143,8 @@ class CommandAuthorizer:
     def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
         """Return a reply that says which of an issue's several sessions gets the command.
 
-        Empty if the command names a session, or if the issue has only one session.
+        Empty if the command names a session or was not written on the issue, if fewer than two of
+        the issue's sessions are open, and for local actors and silenced repositories.
         """
         if command.addressee or session.issue.number != command.number:
             return ()
@@ -167,7 +171,7 @@ def session_for(store: Store, command: NewCommand) -> Session | None:
     """Return the session that a command is for, or None.
 
     That is the session that the command names. If it names none, it is the session of the issue or
-    pull request on which the command was written.
+    pull request on which the command was written. None for a command that opens another session.
     """
     if command.spawn:
         return None

@@ -52,7 +52,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     """A text that a person or a bot has written, which may contain commands."""
 
     kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
-    id: int  #: Unique among texts of this kind.
+    id: int  #: Unique among texts of this kind; of an `issue`, its number in the repository.
     repository: RepositoryPayload
     number: int  #: The number of the issue or pull request.
     author: str

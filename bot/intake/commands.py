@@ -14,7 +14,8 @@ from bot.text.markdown import Address, addresses
 from lifecycle.model.names import MAKES_PULL, MODE, NAME, PERMISSION_MODES
 from lifecycle.model.policy import MergeMethod
 
-#: Longer words of a comment are neither quoted in a reply nor compared with commands.
+#: Longer words of a comment are cut before a reply quotes them or they are compared with commands.
+#: A longer line is not quoted.
 _MAX_WORD = 40
 #: Characters that a reply never quotes from a comment, so that no quote has mentions or markup.
 _UNQUOTABLE = re.compile(r"[^\w.-]")
@@ -34,9 +35,9 @@ _MERGE_METHODS = [method.value for method in MergeMethod]
 
 
 class InvalidArgument(ValueError):
-    """A command has an invalid argument.
+    """A command or another request has an invalid argument.
 
-    The message continues a sentence begun by the command's name.
+    The message of `CommandSyntax.parse_argument` continues a sentence begun by the command's name.
     """
 
 
@@ -223,12 +224,13 @@ class ParsedCommand(Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
-    """Find the first ten commands in a comment's Markdown, in their order.
+    """Find up to ten commands, the first ones, in a comment's Markdown.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. A mention with other text is a `tell`, a mention without text a
-    `start`. The ID of a session may precede a command, as in `/mergewright widgets-12b stop`.
-    `slug` is the App's slug, by which people may mention the bot as well; empty if there is no App.
+    wrong; nothing is guessed. A mention with other text is a `tell`, unless that is one word
+    similar to a command; a mention without text is a `start`. The ID of a session may precede a
+    command, as in `/mergewright widgets-12b stop`. `slug` is the App's slug, by which people may
+    mention the bot as well; empty if there is no App.
     """
     return tuple(_addressed(address, slug) for address in addresses(text, slug))
 
@@ -307,7 +309,7 @@ def _is_misspelled(line: str) -> bool:
 
 
 def _as_message(address: Address) -> str:
-    """Return a hint on how to send the agent this text, which begins like a command; or ""."""
+    """Return a hint on how to send a mention's text to the agent; "" if it cannot be quoted."""
     shown = _UNQUOTABLE_TEXT.sub("", address.line)
     if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:
         return ""

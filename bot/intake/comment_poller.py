@@ -38,7 +38,10 @@ class CommentPoller:
         self._clock = clock
 
     def poll(self) -> None:
-        """Pass the comments and issues of all projects since the last poll to the inbox."""
+        """Pass new comments and issues of all projects to the inbox.
+
+        If those of a repository cannot be read, the next poll reads them.
+        """
         for repository in [project.repository for project in self._projects.values()]:
             begun = self._clock()
             since = self._since.setdefault(repository, begun - _FIRST_POLL)

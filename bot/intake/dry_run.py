@@ -13,7 +13,7 @@ from bot.text.deliveries import refresh_words, why_ignored
 
 
 class WebhookFile(Struct, frozen=True, kw_only=True):
-    """A webhook that was saved to a file."""
+    """A webhook that was read from a file or from the store."""
 
     event: str
     body: bytes
@@ -34,14 +34,14 @@ class Effect(Struct, frozen=True):
     """A refresh or command that a webhook would cause."""
 
     what: str  #: The effect, in words.
-    session: str  #: Its id; if empty, no known session is concerned.
+    session: str  #: The id of the session that it concerns; empty if none is known.
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
     """The effects that a stored webhook would have now, or the reason why it has none."""
 
     effects: tuple[Effect, ...] = ()
-    ignored: str = ""  #: Why there are no effects; if empty, there are some.
+    ignored: str = ""  #: Why there are no effects; empty if there are some or an `error`.
     error: str = ""  #: Why the webhook cannot be decoded; if empty, it can.
 
 
@@ -52,7 +52,7 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
     format of a record is described at
     https://docs.github.com/en/rest/repos/webhooks#get-a-delivery-for-a-repository-webhook
 
-    Raises `ValueError`, whose message says what is missing.
+    Raises `ValueError`, whose message says what is wrong or missing.
     """
     try:
         found = msgspec.json.decode(text, type=_Record)

@@ -21,7 +21,7 @@ _Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 #: The number of an issue or pull request. GraphQL accepts only 32-bit integers.
 _Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
-#: All other actions (milestoned, pinned, ...) change nothing that sessions depend on.
+#: All other actions (milestoned, pinned, ...) change nothing that decisions depend on.
 _ISSUE_ACTIONS: Final = {
     *("opened", "edited", "closed", "reopened", "deleted", "transferred"),
     *("labeled", "unlabeled", "assigned", "unassigned"),
@@ -107,7 +107,7 @@ class _Issue(_Text, frozen=True, kw_only=True):
 def _words(issue: _Issue | _CommentedIssue) -> frozenset[str] | None:
     """Return the labels of an issue, and its assignees as `@login`, in lower case.
 
-    None if the payload has no labels.
+    None if the payload has no list of labels.
     """
     if issue.labels is None:
         return None
@@ -172,7 +172,7 @@ class _CheckRun(_RepositoryEvent, frozen=True):
 
 
 class _CheckSuite(_RepositoryEvent, frozen=True):
-    """All check runs of one App on a commit completed."""
+    """All check runs of one App on a commit completed, or were requested."""
 
     check_suite: _Checked
 
@@ -181,7 +181,7 @@ class _CheckSuite(_RepositoryEvent, frozen=True):
 
 
 class _Installation(WebhookEvent, frozen=True):
-    """The App was installed, uninstalled or suspended, or got new permissions."""
+    """The App was installed, uninstalled, suspended or unsuspended, or got new permissions."""
 
     action: str
     #: GitHub lists them when the App is installed, but not when a suspension ends.
@@ -205,7 +205,7 @@ class _InstallationRepositories(WebhookEvent, frozen=True):
 
 
 class _IssueComment(_RepositoryEvent, frozen=True):
-    """Somebody commented on an issue or in the conversation of a pull request.
+    """A comment on an issue or in a pull request's conversation was written, edited or deleted.
 
     Commands in edits do not count, because an edit that removes a command could not undo it.
     """

@@ -76,7 +76,7 @@ class Inbox:
     def process(self) -> int:
         """Process up to 200 waiting deliveries, oldest first; return how many.
 
-        A delivery that cannot be decoded is marked as failed, and a refresh is requested of the
+        A delivery that cannot be processed is marked as failed, and a refresh is requested of the
         subjects it names. An incident counts the failed deliveries. Unknown events and repositories
         are ignored.
         """
@@ -230,7 +230,8 @@ class Inbox:
         """Return the configured name of a repository; empty if it is not configured.
 
         The repository is found by its numeric ID, because another repository may have taken the old
-        name of a renamed one.
+        name of a renamed one. The name counts only if the payload has no ID, or if the bot has not
+        recorded any ID for this name.
         """
         place = self._store.repositories.get(repository.id)
         if place is not None and place.name.casefold() in self._repositories:

@@ -27,7 +27,7 @@ METADATA_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class KeyReused(Exception):
-    """The idempotency key was already used for another command."""
+    """The idempotency key was already used for another command or request."""
 
 
 class HeadChanged(Exception):
@@ -97,8 +97,9 @@ def add_start(store: Store, command: NewCommand) -> bool:
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
     """Return the head that a command is about; empty if head or base changed since `at`.
 
-    `number` is that of a pull request. It may also be the issue's, if exactly one pull request is
-    open; otherwise the result is empty. If `head` is given, the result is that head or empty.
+    `number` is that of a pull request; any other number, such as the issue's, stands for all open
+    pull requests. If `head` is given, only pull requests at this head count. The result is empty
+    unless exactly one pull request counts.
     """
     found = [pull for pull in session.pulls if pull.number == number]
     if not found:

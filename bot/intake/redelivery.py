@@ -14,7 +14,7 @@ from bot.system.clock import Clock
 
 log = logging.getLogger(__name__)
 
-#: GitHub redelivers a webhook for three days.
+#: For how long after a delivery GitHub can repeat it.
 _KEPT = timedelta(days=3)
 #: A younger delivery may still be on its way.
 _IN_FLIGHT = timedelta(minutes=1)

@@ -22,8 +22,9 @@ class Relevance:
     def refreshes(self, repository: str, changed: ChangedSubject) -> tuple[str, ...]:
         """Return the subjects to refresh, in the form of `RefreshRequest`; empty if there are none.
 
-        If the payload has only the number of a pull request, such as 34, the subject is `other:34`.
-        These pull requests are looked up together in one query, after the subjects of sessions.
+        If the payload has only the number of a pull request that is not yet known, such as 34, the
+        subject is `other:34`. These pull requests are looked up together in one query for each
+        repository, after the subjects of sessions.
         """
         subject = changed.subject
         kind, _, name = subject.partition(":")

@@ -37,7 +37,7 @@ class SpawnRequest(Struct, frozen=True, kw_only=True):
     repository: str  #: Of the project.
     issue: int = 0
     prompt: str = ""
-    agent: str = ""  #: The argument of the command `start`.
+    agent: str = ""  #: `AGENT` or `AGENT TYPE`, as for the command `start`.
     permission_mode: str = ""
     branch: str = ""
     budget_usd: float = 0.0
@@ -117,7 +117,7 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
 
 
 def _check_unused(store: Store, wanted: SpawnRequest) -> None:
-    """Raise an exception if another session is known to have the issue or the branch."""
+    """Raise an exception if a session has the branch, or has the issue without `another`."""
     of_subject, repository = store.sessions.of_subject, wanted.repository
     known = of_subject(repository, f"issue:{wanted.issue}") if wanted.issue else None
     if known and not wanted.another:

@@ -27,7 +27,7 @@ MOST_KEYS: Final = 100
 MOST_PASTED: Final = 10_000
 #: The requests for one session that are taken at once, and in each second after that.
 _BURST, _PER_SECOND = 40.0, 20.0
-#: If typed keys wait for longer, nobody types them now.
+#: If typed keys wait for longer than this, the outbox is not typing now.
 _STALLED: Final = timedelta(seconds=5)
 
 
@@ -103,7 +103,7 @@ class TerminalInput:
 
         `request` is the idempotency key. It is known for ten minutes. Returns the action, and
         whether it is new. Raises `NotTypable`, `TypedTooFast`, `TypingStalled`, `InvalidArgument`
-        for a key that does not exist, and `KeyReused`.
+        for a key that does not exist and for too much or nothing to type, and `KeyReused`.
         """
         for key in pressed:
             if not KEY.fullmatch(key):
