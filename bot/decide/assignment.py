@@ -53,7 +53,7 @@ class Assignment:
     def choose(self, name: str, project: str, requester: str, about: str = "") -> AssignedAgent:
         """Choose the agent for a session. `name` is an agent, a type or `AGENT TYPE`.
 
-        An agent without a type gets its first type. For an agent type, the agent with the fewest
+        For an agent alone, its first type is chosen. For an agent type, the agent with the fewest
         open sessions is chosen, by default. With the project's setting `affinity = "last"`, the
         agent of the requester's last session in the project is preferred. With `"area"`, it is the
         agent whose merged sessions most often changed the files and directories that `about` names.

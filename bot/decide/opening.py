@@ -55,7 +55,7 @@ class Opening:
     modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session for a candidate, give its session a command, or refuse. Idempotent."""
+        """Open a session for a candidate, give its session a command, or do neither. Idempotent."""
         known = candidate.session
         if candidate.number and not known:
             issue = f"issue:{candidate.number}"
@@ -252,7 +252,8 @@ def _origin(candidate: Candidate, issue: Issue) -> Origin:
 def _of_request(spawn: Spawn | None) -> Issue:
     """Return the prompt of a request in the form of an issue.
 
-    The first line is the title, the rest the body. The body of a chat is the whole first message.
+    The first line is the title, the rest the body. The body is the whole prompt if a long first
+    line is cut, and for a chat.
     """
     prompt = spawn.prompt.strip() if spawn else ""
     first, _, rest = prompt.partition("\n")
@@ -280,7 +281,7 @@ def branch_name(pattern: str, number: str, title: str) -> str:
 def notify_outsiders(
     outsiders: OutsidersTable, is_silenced: Callable[[str], bool], clock: Clock
 ) -> int:
-    """Reply to each recorded person without write access; return how many were recorded.
+    """Reply to recorded people without write access who have no reply yet; return their number.
 
     The comments are added to the outbox. Nobody gets a reply in a silenced repository.
     """

@@ -1,4 +1,4 @@
-"""Computes each project's policy: the server's, narrowed by the repository's last valid file."""
+"""Computes each project's policy: as configured, narrowed by the repository's last valid file."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,10 @@ class Policies:
         return login.casefold() in map(str.casefold, people)
 
     def is_silenced(self, repository: str) -> bool:
-        """Whether the bot must not write to a repository: it is frozen or in mode `observe`."""
+        """Whether the bot must not write to a repository.
+
+        That is so if the project or everything is frozen, and in mode `observe`.
+        """
         scopes = {"", f"project:{project_of(self._projects, repository)}"}
         frozen = any(one.scope in scopes for one in self._store.freezes.all())
         return frozen or self.of_repository(repository).mode is Mode.OBSERVE
@@ -73,8 +76,8 @@ class Policies:
     def adopt(self, files: Iterable[FetchedFile]) -> bool:
         """Apply fetched configuration files. Returns whether a policy changed.
 
-        An invalid file opens an incident and a failing check on its commit; the repository's last
-        valid file remains in force.
+        An invalid file opens an incident and, unless the repository is silenced, has a failed check
+        reported on its commit; the repository's last valid file remains in force.
         """
         kept = {one.repository: one for one in self._store.configurations.all()}
         changed = [self._adopt(file, kept.get(file.repository)) for file in files]

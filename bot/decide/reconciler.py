@@ -63,7 +63,7 @@ class Reconciler:
     on_actions: Callable[[], None]  #: Called when new actions were recorded.
     agents: tuple[str, ...] = ()  #: Agents and agent types that commands may request.
     is_project: Callable[[str], bool] = lambda _: True
-    #: Returns the permission modes that commands may choose in a project, by these names.
+    #: Returns the permission modes that commands may choose in a project, by the names in `agents`.
     modes_of: Callable[[str], Mapping[str, tuple[str, ...]]] = lambda _: {}
     _confirmed: dict[str, _Confirmed] = field(default_factory=dict, init=False)  #: By session.
     #: Sessions whose last decision failed. None until they are read from the incidents.
@@ -80,7 +80,10 @@ class Reconciler:
         return reconciled
 
     def reconcile_live(self) -> int:
-        """Reconcile every live session, as a changed policy requires; return their number."""
+        """Reconcile every live session, as a changed policy requires.
+
+        Returns how many were decided or postponed, as `reconcile` does.
+        """
         live = self.store.sessions.live_ids()
         return sum(self.reconcile(live[at : at + _BATCH]) for at in range(0, len(live), _BATCH))
 
@@ -120,7 +123,11 @@ class Reconciler:
         return len(loaded) - outdated
 
     def _report(self, session: str, problem: Exception, now: datetime) -> None:
-        """Open an incident for a session that cannot be decided, and notify people on its issue."""
+        """Open an incident for a session that cannot be decided.
+
+        If it is new and the policy permits it, order a comment on the session's issue or pull
+        request.
+        """
         kind = type(problem).__name__
         why = _UNDECIDED.format(error=f"{kind}: {problem}")
         if self._undecided is not None:
@@ -207,10 +214,10 @@ class Reconciler:
         self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
-        """Whether the session still needs a recorded action, or None if the session is frozen.
+        """Whether the session still needs a recorded action; None if it waits for a freeze to end.
 
         Decides again only if something has changed since the last decision that wanted this action:
-        the facts, the policy or something that depends on the time.
+        the facts, the policy or something that depends on the time. Raises `CorruptRow`.
         """
         now, confirmed = self.clock(), self._confirmed.get(session)
         if (
@@ -241,7 +248,7 @@ class Reconciler:
     def _takes_keys(self, facts: Facts, action: PressKeys) -> bool:
         """Whether the keys of a person may still be typed. No decision orders such an action.
 
-        It does not wait until a freeze ends: people would be surprised by keys of long ago.
+        The keys do not wait until a freeze ends: people would be surprised by keys of long ago.
         """
         current = facts.run == action.run and facts.ended is None
         acts = self.policy_of(facts.project).mode is not Mode.OBSERVE

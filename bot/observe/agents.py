@@ -52,8 +52,9 @@ class _ObservedRun(Struct, kw_only=True):
 class AgentObserver:
     """Observes agents. Only one thread observes at a time, so that readings are stored in order.
 
-    `examine` looks for uncommitted work of agents whose turn has ended. It may take long, so it
-    runs in other threads; `on_rest` is called when there is a workspace to examine.
+    `examine` looks for uncommitted changes, and for commits off the branch, once a turn of an agent
+    ends. It may take long, so it runs in other threads; `on_rest` is called when there is a
+    workspace to examine.
     """
 
     store: Store
@@ -68,7 +69,10 @@ class AgentObserver:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def sweep(self) -> int:
-        """Observe every session that has a program; return how many sessions changed."""
+        """Observe every live session whose run was started; return how many sessions changed.
+
+        Sessions whose run has been stopped are left out.
+        """
         with self._lock:
             running = self._running()
             for gone in self._runs.keys() - {live.id for live in running}:
@@ -93,7 +97,7 @@ class AgentObserver:
         return len(running)
 
     def examine(self) -> int:
-        """Look for uncommitted work of agents whose turn ended; return how many sessions changed.
+        """Examine the workspaces of agents whose turn ended; return how many sessions changed.
 
         May be called from several threads; each examines the next workspace.
         """
@@ -116,7 +120,8 @@ class AgentObserver:
     def _running(self) -> list[LiveSession]:
         """Return the sessions whose current run was started and has not been stopped.
 
-        A run that is still being started has no agent to probe, so its session is not included.
+        A run that is still being started has no agent to probe, so its session is not included. Nor
+        is a session whose project or agent type is not configured.
         """
         return [
             live
@@ -198,7 +203,8 @@ class AgentObserver:
         """Return the sessions to record, by id, each with whether its program counts as gone.
 
         A session is left out while an action ends its program: the action itself records the end,
-        so that it does not count as a crash.
+        so that it does not count as a crash. Outside a sweep, sessions whose program is gone are
+        left out too.
         """
         if look.failure:
             return {live.id: False for live in sessions}
@@ -341,12 +347,12 @@ class AgentObserver:
 
 
 def _is_awaited(awaited: AwaitedReceipt) -> bool:
-    """Whether the message was sent and is not known to be missing."""
+    """Whether the message or answer was sent and is not known to be missing."""
     return awaited.sent and _may_arrive(awaited)
 
 
 def _may_arrive(awaited: AwaitedReceipt) -> bool:
-    """Whether the message was sent (or may have been, before a crash) and may still arrive."""
+    """Whether the message or answer was sent, perhaps just before a crash, and may still arrive."""
     return awaited.receipt is not None and not awaited.receipt.sent.missing
 
 

@@ -1,4 +1,4 @@
-"""Selects an issue's newest comments, and edits of the issue since its session was triggered."""
+"""Selects an issue's newest comments, and its last edit since its session was triggered."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -82,7 +82,10 @@ class Discussions:
         return replace(issue, remarks=(*others, _edit(edits[-1], reading.issue, current)))
 
     def _newest(self, reading: IssueSnapshot) -> tuple[list[Remark], int]:
-        """Return the newest comments within the limits, oldest first, and the number left out."""
+        """Return the newest comments within the limits, oldest first, and the number left out.
+
+        The bot's own comments are neither returned nor counted.
+        """
         newest: list[Remark] = []
         comments = [one for one in reading.comments if not one.own]
         left = _MOST_TOGETHER

@@ -14,7 +14,8 @@ from lifecycle.model.status import DiskLimit, Probe
 
 log = logging.getLogger(__name__)
 
-#: A session over the limit resumes below this part of it, so that it does not stop and go.
+#: A session over the limit resumes below this part of the limit, so that it is not paused again
+#: and again.
 _RESUMES_AT = 0.9
 
 
@@ -27,7 +28,7 @@ class DiskObserver:
     most_mb: int  #: The limit of a session, in units of 1024 * 1024 bytes; if 0, none.
     clock: Clock
     wait: Callable[[float], bool]  #: Waits for some seconds; returns True if the bot stops.
-    #: The last run of sessions that were measured after its program had ended.
+    #: By session, the run that was measured after its program had ended.
     _ended: dict[str, int] = field(default_factory=dict, init=False)
 
     def measure(self) -> int:

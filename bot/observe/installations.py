@@ -16,7 +16,7 @@ from config.settings import ProjectSettings, Settings
 log = logging.getLogger(__name__)
 
 #: The repositories of each installation, by the owner in lower case. None if the installation is
-#: suspended.
+#: suspended, or its owner is not in `github.allowed-owners`.
 Installations = Mapping[str, Sequence[InstalledRepository] | None]
 
 
@@ -76,7 +76,7 @@ def followed(
 
     `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
     the installations, its project's name stays reserved until a new repository of the same name
-    appears. The projects of an installation are kept if its repositories are None (unknown).
+    appears. The projects of an installation are kept if its repositories are None.
     """
     listed = {
         one.id: one

@@ -50,8 +50,9 @@ class IssueObserver:
     refresh_budget: RefreshBudget
     projects: Mapping[str, ProjectSettings]
     agents: Collection[str]  #: Agents and agent types that a label may request.
-    #: Called with each issue that requests an agent. The refresh is marked as done only afterwards,
-    #: so that a crash in between leads to the same call again.
+    #: Called with each issue or pull request that requests an agent, and with each reopening that
+    #: restores an ended session. The refresh is marked as done only afterwards, so that a crash in
+    #: between leads to the same call again.
     on_candidate: Callable[[Candidate], None]
     clock: Clock
     crash_point: AtCrashPoint
@@ -68,9 +69,10 @@ class IssueObserver:
         return triggers_of(self.projects[project], self.agents)
 
     def read_requested(self) -> int:
-        """Read every issue with a due refresh; return how many refreshes were due.
+        """Carry out due refreshes of issues and of repositories; return how many were due.
 
-        A refresh of a repository covers all its issues. If a read fails, the refresh is postponed.
+        A refresh of a repository requests refreshes of its labelled issues and live sessions. If a
+        read fails, the refresh is postponed.
         """
         due = self.store.refreshes.due(self.clock(), ("issue:", "repository:"))
         for refresh in due:
@@ -88,7 +90,7 @@ class IssueObserver:
         return len(due)
 
     def labelled(self) -> list[Numbered]:
-        """Return the open issues that request an agent, unless they cannot be listed now."""
+        """Return the open issues that request an agent, except where they cannot be listed now."""
         found: list[Numbered] = []
         for name, project in self.projects.items():
             if not self.refresh_budget.has_spare(project.repository):
@@ -328,7 +330,7 @@ class IssueObserver:
         return None
 
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """Return the issue with the issues that block it.
+        """Return the issue with the issues that block it, and whether they depend on it.
 
         Blocking issues are omitted if the issue is closed or its session has begun, because they no
         longer matter.

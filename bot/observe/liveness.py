@@ -14,11 +14,12 @@ from runtimes.base import Seen
 
 #: The probe result of a program that was not found on the host.
 MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: If so many programs vanish in one sweep, and more than half of all, the probe is wrong.
+#: If at least this many programs vanish in one sweep, and more than half of all, the probe is taken
+#: to be wrong.
 _MANY = 5
 #: Newer evidence of an unchanged activity is stored this often, not at every observation.
 _EVIDENCE = timedelta(seconds=20)
-#: Spending above this amount is stored at once, so that no budget is exceeded unnoticed.
+#: Spending of this amount or more is stored at once, so that no budget is exceeded unnoticed.
 _NOTICEABLE_USD = 0.1
 _WAITS = (Activity.WAITING_INPUT, Activity.BLOCKED)
 _AGREED = ({Probe.ALIVE}, {Probe.DEAD})
@@ -43,7 +44,8 @@ def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
 def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
     """Return the reading `now` of a run, with unreliable parts taken from the last reading.
 
-    `before` is the last reading, `at` the time of `now`. Contradictory probes are counted.
+    `before` is the last reading, `at` the time of `now`. Contradictory probes are counted. An agent
+    that has been ready for longer than the policy's `idle_seconds` becomes idle.
     """
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
         # If a source fails, keep the last reading: a new reader may find less in it.

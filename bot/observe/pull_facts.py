@@ -131,7 +131,10 @@ class PullFacts:
     def _with_mover(
         self, session: Session, reading: PullSnapshot, before: Pull | None, now: datetime
     ) -> Pull:
-        """Return the pull request with who moved its branch, and heads with valid approvals."""
+        """Return the pull request with who moved its branch, and heads whose approvals still count.
+
+        The time since which the head is current and the people who pushed are set, too.
+        """
         pull = reading.pull
         was = before or Pull(number=pull.number)
         if before is not None and was.head == pull.head:
@@ -157,7 +160,10 @@ class PullFacts:
         )
 
     def _pushers(self, session: Session, branch: str, since: str) -> tuple[str, ...]:
-        """Return who pushed to a branch since its head was `since`, last first, without the bot."""
+        """Return who pushed to a branch since its head was `since`, last first, without the bot.
+
+        Empty if GitHub refuses to say.
+        """
         project = self.projects.get(session.project)
         fork = project.fork if project and project.push_to == "fork" else ""
         try:
@@ -170,10 +176,10 @@ class PullFacts:
     def _with_report(
         self, repository: str, reported: Mapping[int | None, Check], check: Check
     ) -> Check:
-        """Return the check. Add log and annotations if it failed here but not on the base branch.
+        """Return the check, with log and annotations if it failed here but not on the base branch.
 
         The log and annotations are read once for each check run. `reported` has the last facts by
-        check run.
+        check run. Raises `TryLater` a few times if they cannot be read now.
         """
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check
@@ -213,7 +219,7 @@ def who_pushed(
 ) -> tuple[Mover, datetime | None]:
     """Return who moved the branch from the head of `before` to that of `pull`, and when.
 
-    The time is None unless it is known, as for most pushes of the bot.
+    The time is known for most pushes of the bot, and otherwise None.
 
     After a person's push, the agent gets no failed checks, earlier reviews or conflicts until
     somebody sends it a new request: see `handed_to_human` in `lifecycle.read.session_view`.

@@ -48,19 +48,20 @@ class PullObserver:
     refresh_budget: RefreshBudget
     facts: PullFacts
     projects: Mapping[str, ProjectSettings]
-    on_candidate: Callable[[Candidate], None]  #: Called if an ended session's is reopened.
+    #: Called if somebody reopens a pull request of an ended session.
+    on_candidate: Callable[[Candidate], None]
     clock: Clock
     crash_point: AtCrashPoint
     #: By session, how many reads in a row found the mergeability unknown.
     _merge_unknown: dict[str, int] = field(default_factory=dict, init=False)
     _read_at: dict[Numbered, datetime] = field(default_factory=dict, init=False)
-    #: The branches of pull requests without a session.
+    #: The branches of pull requests that were not recorded for a session when they were read.
     _foreign: dict[Numbered, str] = field(default_factory=dict, init=False)
 
     def read_requested(self) -> int:
-        """Read every pull request with a due refresh once.
+        """Read the pull requests that due refreshes concern, each once.
 
-        Returns how many were read, or looked up by their branch.
+        Returns how many were read, plus the number of due lookups of branches.
         """
         now = self.clock()
         due = self.store.refreshes.due(now, ("pull:", "branch:", "sha:"))
@@ -76,7 +77,7 @@ class PullObserver:
         """Look up the branches of pull requests of which only the number is known.
 
         Sends one query for each repository. Requests a refresh of each pull request whose branch is
-        that of a session, and ignores the others. Returns how many were looked up.
+        that of a session, and ignores the others. Returns how many were due.
         """
         due = self.store.refreshes.due(self.clock(), ("other:",), FINGERPRINT_BATCH)
         for repository in {refresh.repository for refresh in due}:
@@ -118,7 +119,10 @@ class PullObserver:
             self._read(session, numbers)
 
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
-        """Read the pull requests of a refresh, except those in `read`, and add them to `read`."""
+        """Read the pull requests of a refresh, except merged ones and those in `read`.
+
+        Adds them to `read`, and marks the refresh as done or postpones it.
+        """
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
         session, numbers, reading = self._concerned(repository, kind, name)
         if session is None and kind == "branch":
@@ -184,7 +188,8 @@ class PullObserver:
     def _owner(self, repository: str, reading: PullSnapshot) -> str | None:
         """Return the session of a pull request, by its branch, repository, author and head.
 
-        Another person's pull request belongs to a session only if its author has write access and
+        A session that adopted a pull request has all pull requests from its branch. Otherwise,
+        another person's pull request belongs to a session only if its author has write access and
         the bot pushed its head. The bot's own closed pull request belongs to no session if the
         database knows neither its number nor its head: its session was in an earlier database.
         """
@@ -251,7 +256,7 @@ class PullObserver:
         return self.github.read.pull(repository, number)
 
     def _report_reopening(self, session: Session, reading: PullSnapshot) -> None:
-        """Report that somebody reopened the pull request of an ended session."""
+        """Report a candidate if somebody reopened the pull request of an ended session."""
         if session.ended is None or reading.pull.state is not PullState.OPEN:
             return
         events = self.github.read.issue(session.repository, reading.pull.number)

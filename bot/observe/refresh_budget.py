@@ -61,9 +61,10 @@ class RefreshBudget:
         return True
 
     def found(self, thing: Numbered) -> Fingerprint | None:
-        """Return the fingerprint that made `has_changed` last return True; None if there is none.
+        """Return the last fingerprint for which `has_changed` returned True; None if there is none.
 
-        Call it before the full read, and pass the result to `record` after the read.
+        Fingerprints of changes within the last two seconds are left out. Call it before the full
+        read, and pass the result to `record` after the read.
         """
         return self._found.get(thing)
 
@@ -79,12 +80,15 @@ class RefreshBudget:
         self._found = {thing: found for thing, found in self._found.items() if thing in kept}
 
     def has_spare(self, repository: str) -> bool:
-        """Whether the rate limit has points left for background reads."""
+        """Whether the rate limit has points left for background reads. True if that is unknown."""
         budget = self._github.read.budget(repository)
         return budget is None or budget.spare > 0
 
     def request(self, repository: str, subjects: Sequence[str]) -> None:
-        """Request refreshes: 20 at once, and more, spread over time, if the rate limit allows."""
+        """Request refreshes: 20 at once, and the rest, spread over time, if the rate limit allows.
+
+        Refreshes for which the rate limit has no points are not requested.
+        """
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]
         self._refreshes.request(refreshes[:_AT_ONCE], now)
@@ -93,7 +97,10 @@ class RefreshBudget:
 
     @contextmanager
     def postponed_on_failure(self, refresh: DueRefresh) -> Iterator[None]:
-        """Postpone the refresh if the block raises, and longer after each failure in a row."""
+        """Postpone the refresh if the block raises, and longer after each failure in a row.
+
+        The exception is logged, and not raised again.
+        """
         name = refresh.name
         kind, _, number = refresh.subject.partition(":")
         fields = {"repository": refresh.repository}

@@ -34,7 +34,10 @@ class Resync:
     refresh_budget: RefreshBudget
 
     def run(self) -> None:
-        """Compare all fingerprints once, and request refreshes of what changed."""
+        """Compare all fingerprints once, and request refreshes of what changed.
+
+        Also requests refreshes of what fingerprints do not cover.
+        """
         live = [one for one in self.sessions.live() if one.project in self.issues.projects]
         budget = self.refresh_budget
         wanted: dict[str, set[_Subject]] = {}
