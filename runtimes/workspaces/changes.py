@@ -10,7 +10,7 @@ from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.refs import is_sha
 
 _COMMITS = 250  #: The most commits of a branch that are listed.
-#: The time limit: a page waits for the result, and the bot's own work in the workspace may.
+#: The time limit: a page waits for the result, and the bot's own work in the workspace may, too.
 _SECONDS = 10.0
 
 

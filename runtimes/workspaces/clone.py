@@ -4,8 +4,9 @@ It has GitHub's branches as they are in the mirror, and belongs to one session, 
 session's programs need no path of another repository, and see no work or objects of other sessions.
 The programs can only read it; their own repository borrows its objects.
 
-If the depth is limited, it is shallow (gitglossary(7)). Its boundary never moves, so that the
-agent's repository can have the same boundary and still fetch from it.
+If the depth is limited, it is shallow (gitglossary(7)). Its boundary never moves, except that
+`update` may fetch the whole history. So the agent's repository can have the same boundary and still
+fetch from it.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,9 @@ _HEADS = "+refs/heads/*:refs/heads/*"
 def update(origin: Path, mirror: Path, commits: Sequence[str], depth: int) -> None:
     """Update `origin` to the branches and `commits` of the mirror; make it if it is missing.
 
-    A new repository has the last `depth` commits of each, or all if `depth` is 0. It gets the whole
-    history if the merge base of the first of `commits` with any other would be missing. Raises
-    `GitFailure`.
+    A new repository has the last `depth` commits of each, or all if `depth` is 0. A shallow
+    repository, new or not, gets the whole history if the merge base of the first of `commits` with
+    any other would be missing. Raises `GitFailure`.
     """
     made = origin.is_dir()
     at = origin if made else origin.with_name(f"{origin.name}.making")

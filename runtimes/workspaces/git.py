@@ -31,7 +31,7 @@ _CHUNK = 256 * 1024
 #: Puts a command line into a sandbox, as `Isolation.command` does.
 Wrapper = Callable[[Sequence[str]], AbstractContextManager[tuple[Sequence[str], Sequence[int]]]]
 
-#: The variables of the server's environment that are passed to git: those for the network.
+#: The variables of the server's environment that are passed to git; in a sandbox only PATH is.
 _INHERITED = (
     *("PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"),
@@ -97,7 +97,7 @@ class GitFailure(Exception):
     """A git command failed; the message names the command, the repository and the remedy."""
 
     command: str  #: Such as `fetch`.
-    place: str  #: The repository's path, or a session's name.
+    place: str  #: The path of the repository or the checkout, a session's name, or a URL.
     words: str  #: Why it failed: mostly what git printed.
     remedy: str = ""  #: If empty, the one that fits `words`.
     _: KW_ONLY
@@ -118,9 +118,10 @@ class GitFailure(Exception):
 
 
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
-    """Make a bare repository without hooks that borrows the objects of the repositories `borrow`.
+    """Make a bare repository without hooks. It borrows the objects of the repositories `borrow`.
 
-    See `objects/info/alternates` in gitrepository-layout(5). Raises `GitFailure`.
+    See `objects/info/alternates` in gitrepository-layout(5). Raises `GitFailure`, and `OSError`,
+    e.g. if `repository` exists.
     """
     repository.mkdir(mode=0o700)
     git(repository, "init", "--quiet", "--bare", "--template=")
@@ -150,11 +151,11 @@ def git(
     `settings` is configuration for this call, without secrets, because it is passed in the
     environment, as are the variables `env`. `login` is the password for a remote. `protocol` is the
     only transport allowed; if empty, no transport is. `seconds` is the time-out. `stdin` is text,
-    or a file. With `into` the output goes to that file. `most` limits the output in bytes; 0 means
-    64 MiB, or no limit with `into`. `errors` is the handler for bytes that are not UTF-8, as in
-    names of files: "surrogateescape" keeps them. `memory` is the most git may use, in bytes; 0
-    means no limit. `wrap` runs git in a sandbox. Raises `GitFailure`, with `too_much` if the output
-    exceeds its limit.
+    or a file. With `into` the output goes to that file, and "" is returned. `most` limits the
+    output in bytes; 0 means 64 MiB, or no limit with `into`. `errors` is the handler for bytes that
+    are not UTF-8, as in names of files: "surrogateescape" keeps them. `memory` is the most git may
+    use, in bytes; 0 means no limit. `wrap` runs git in a sandbox. Raises `GitFailure`, with
+    `too_much` if the output exceeds its limit.
     """
     login = login or GitLogin("", "")
     command, place = args[0], str(repository)
@@ -253,7 +254,10 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
 
 
 def nested_repositories(status: Iterable[str]) -> list[str]:
-    """Return the repositories in a checkout: untracked folders in `git status --porcelain`."""
+    """Return the repositories in a checkout, given entries of `git status --porcelain`.
+
+    The entries are those with `--untracked-files=all`, in which no other folder is untracked.
+    """
     untracked = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in untracked if path.endswith("/")]
 

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-#: Git runs it with a word. Only at `get` is Python needed, whose start takes more time than git's.
+#: Git runs it with `get`, `store` or `erase`. Only `get` starts Python, which takes more time to
+#: start than git.
 _HELPER = '!f() { test "$1" != get || exec %s; }; f'
-#: Prints the name and password on a socket, whose descriptor is the argument.
+#: Prints the user name and password, which it reads from the socket with the given descriptor.
 _PRINT = """import os, sys
 while piece := os.read(int(sys.argv[1]), 4096):
     os.write(1, piece)"""

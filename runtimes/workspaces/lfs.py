@@ -53,8 +53,9 @@ def fetch(
     """Put the LFS files of a workspace's branch and of `commits` where the session's git-lfs looks.
 
     With `write`, pointers in the checkout are replaced by their files; the agent must be at rest.
-    Returns the files that the server does not have. Raises `GitFailure`, and `TooManyLfsFiles` for
-    more than `most_mb` megabytes.
+    Files that a sparse checkout leaves out are not fetched. Returns the files that neither the
+    mirror nor the server has. Raises `GitFailure`, and `TooManyLfsFiles` for more than `most_mb`
+    megabytes (of 1,000,000 bytes).
     """
     head = workspace.head()
     if head is None or not mirror.contains(head):
@@ -90,7 +91,10 @@ def _files_of(mirror: Mirror, workspace: Worktree, commit: str) -> Iterator[LfsO
 
 
 def holding(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> str:
-    """Return the path of an LFS file that a push publishes and `finds` matches; empty if none."""
+    """Return the path of an LFS file that a push publishes and `finds` matches; empty if none.
+
+    Files that the mirror does not have are not examined.
+    """
     for one in _unpublished(mirror, commit):
         if _has(mirror, one):
             with place_of(one, mirror.path / _STORE).open("rb") as content:

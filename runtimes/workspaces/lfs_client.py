@@ -32,14 +32,17 @@ class LfsObject(NamedTuple):
 
     oid: str  #: The SHA-256 of its content, as 64 hex digits.
     size: int  #: In bytes.
-    path: str  #: Of one file with it; if empty, unknown.
+    path: str  #: Of one file with this content; if empty, unknown.
 
 
 class LfsClient:
     """The LFS server of one repository."""
 
     def __init__(self, url: str, password: str) -> None:
-        """`url` and `password` are those of git for the repository. The password may be empty."""
+        """`url` and `password` are those of git for the repository. The password may be empty.
+
+        The client can be used for `NETWORK_SECONDS`. Raises `GitFailure` if `url` is no HTTP URL.
+        """
         if urlsplit(url).scheme not in ("http", "https"):
             words = "only servers with HTTPS have LFS files"
             raise GitFailure("lfs", redact(url), words, "use a URL of HTTPS for git")

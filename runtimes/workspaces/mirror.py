@@ -1,7 +1,7 @@
-"""The bot's private repository of a project, the only one it fetches GitHub into and pushes from.
+"""The bot's private repository of a project, into which it fetches and from which it pushes.
 
-refs/heads/*                             GitHub's branches, as last fetched
-refs/mergewright/sessions/SESSION        a session's commits, as last taken or merged
+refs/heads/*                             GitHub's branches, as last fetched or pushed
+refs/mergewright/sessions/SESSION        a session's commits, as last taken, merged or signed
 refs/mergewright/pushed/BRANCH           the commit last pushed to a branch
 refs/mergewright/allowed/BRANCH          the signed form of a commit that a person allowed
 refs/mergewright/preserved/SESSION/RUN   work that was preserved from a workspace
@@ -69,7 +69,10 @@ class Fork(Struct, frozen=True, kw_only=True):
 
 @dataclass(eq=False)
 class Mirror:
-    """One project's mirror. Methods raise `GitFailure` and may be called from any thread."""
+    """One project's mirror. Methods raise `GitFailure` and may be called from any thread.
+
+    They raise `ValueError` for a commit that is no full SHA, and for an invalid branch name.
+    """
 
     path: Path  #: The absolute path of the bare repository.
     url: str  #: Of the repository at GitHub.
@@ -215,11 +218,11 @@ class Mirror:
         git(self.path, "update-ref", "-d", kept.ref, kept.sha)
 
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
-        """Return a session's newest commit, and the commit with uncommitted files on top of it.
+        """Return a session's newest commit, and the commit with work preserved on top of it.
 
-        The newest commit is that of GitHub's branch, or one imported by `take` or `preserve` that
-        builds on it. The second commit is None if there are no uncommitted files. Returns None if
-        no commit is known.
+        The newest commit is that of GitHub's branch, or one that builds on it: the session's commit
+        in the mirror, or the one at which work was last preserved. The second commit is None unless
+        the last preserved work was made at the newest commit. Returns None if no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -234,8 +237,9 @@ class Mirror:
         """Merge the commit `theirs` of a session's branch on GitHub with the session's `ours`.
 
         Returns the merged commit: `ours` if it only adds to `theirs`; `theirs` if GitHub has all of
-        the session's commits, or had them before others removed some. Returns None if they
-        conflict, or if `theirs` lacks a commit that the bot pushed.
+        the session's commits, or had them before others removed some; otherwise a new merge. A
+        result other than `ours` is recorded as the session's commit. Returns None if they conflict,
+        or if `theirs` lacks a commit that the bot pushed.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours
@@ -295,7 +299,7 @@ class Mirror:
         return None if tree is None else tree.strip()
 
     def push(self, sha: str, branch: str, expected: str) -> None:
-        """Move GitHub's branch from `expected` to `sha`, atomically; create it if that is empty.
+        """Move GitHub's branch from `expected` (if empty, create it) to `sha`, atomically.
 
         Idempotent: does nothing if the branch is at `sha` already. After a failed push the remote
         is read, because an earlier push may have taken effect though its response was lost.

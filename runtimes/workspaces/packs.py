@@ -41,7 +41,8 @@ def import_pack(repository: Path, pack: Path) -> None:
     """Import a pack. Its objects are checked as `fetch` with `fsckObjects` does.
 
     Fewer than 100 objects become loose objects. Raises `GitFailure`, also for more than 5,000,000
-    objects, for an object of more than `FILE_BYTES`, and for a commit with several authors.
+    objects, for an object of more than `FILE_BYTES`, and for a commit with a header of more than
+    1 MiB or with several authors, committers or encodings.
     """
     with pack.open("rb") as opened:
         count = int.from_bytes(opened.read(12)[8:])

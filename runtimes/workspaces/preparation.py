@@ -18,12 +18,12 @@ def prepare(
 ) -> str | None:
     """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
 
-    A complete workspace is kept; if `may_make` allows, stale locks of git are removed from it. A
-    missing or damaged workspace is made again: what is left of it is preserved as the work of
-    `run`, and the branch begins at the session's known work (pushed, fetched or preserved), if any.
-    Safe to repeat. Returns the commit the work is based on. Returns None if nothing was made,
-    because `may_make`, called right before, forbade it, or because another bot had just made the
-    workspace.
+    A complete workspace is kept; if `may_make` allows, stale locks of git are removed from it, and
+    the `origin` of a clone is updated. A missing or damaged workspace is made again: what is left
+    of it is preserved as the work of `run`, and the branch begins at the session's known work
+    (pushed, fetched or preserved), if any. Safe to repeat. Returns the commit the work is based on.
+    Returns None if nothing was made, because `may_make`, called right before, forbade it, or
+    because another bot had just made the workspace.
 
     Raises `GitFailure`.
     """

@@ -15,7 +15,10 @@ _REMEDY = "remove it, or have the agent remove it"
 
 
 def check_pipes(*places: Path) -> None:
-    """Raise `GitFailure` if git would wait at a pipe in one of these folders until its time-out."""
+    """Raise `GitFailure` if git would wait at a pipe in one of these folders until its time-out.
+
+    Also raises it if there are too many files to look for pipes.
+    """
     try:
         name = pipe_of_git(*places)
     except subprocess.TimeoutExpired:
@@ -44,7 +47,7 @@ def what_to_add(checkout: Path, status: Sequence[str]) -> tuple[list[str], str]:
     """Return a checkout's nested repositories, and NUL-terminated pathspecs of the other files.
 
     Named pipes are left out, because git adds no file at all if a pipe replaces a tracked file.
-    `status` has the entries of `git status --porcelain`. Raises `GitFailure`.
+    `status` has the entries of `git status --porcelain --untracked-files=all`. Raises `GitFailure`.
     """
     check_sizes(checkout, (entry[3:] for entry in status))
     nested = nested_repositories(status)

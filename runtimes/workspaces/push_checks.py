@@ -78,8 +78,8 @@ def skips_checks(mirror: Mirror, head: str) -> str:
 def holds(mirror: Mirror, commits: Sequence[Commit], finds: Callable[[str], bool]) -> bool:
     """Whether `finds` is true for any part of the messages and patches of these commits.
 
-    The patches are searched in overlapping parts, to save memory. Raises `PatchTooLarge` if they
-    have more than 256 MiB.
+    The patches are searched in overlapping parts, to save memory. Raises `PatchTooLarge` if one of
+    the files of `published_patches` has more than 256 MiB.
     """
     try:
         with published_patches(mirror, commits, "--format=raw", most=_PATCH_BYTES) as files:

@@ -28,7 +28,8 @@ def is_sha(text: str) -> bool:
 def check_branch(branch: str) -> str:
     """Return the branch name. Raises `ValueError` if it is not safe in a path and a refspec.
 
-    The rules are those of git-check-ref-format(1); control characters of Unicode are refused too.
+    Refuses what git-check-ref-format(1) refuses, and also unprintable characters of Unicode and
+    parts that end with a dot.
     """
     parts = branch.split("/")
     bad = (
@@ -50,7 +51,7 @@ def check_session(session: str) -> str:
 
 
 def commit_at(repository: Path, ref: str) -> str | None:
-    """Return the commit of a ref, or None if its file is missing or cannot be trusted.
+    """Return the commit of a ref, or None if there is no such ref or it cannot be trusted.
 
     Raises `OSError` if the machine, not the file, is the cause.
     """
@@ -146,7 +147,7 @@ def _packed(repository: Path) -> dict[str, str]:
 
 
 def _commit(text: str | None) -> str | None:
-    """Return the commit in a ref's file; None for a symbolic ref, which git never creates."""
+    """Return the commit in the text of a ref's file; None without one, as in a symbolic ref."""
     sha = (text or "").strip()
     return sha if is_sha(sha) else None
 

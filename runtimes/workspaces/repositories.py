@@ -25,7 +25,7 @@ _NAME = "Mergewright"
 _EXCLUDE = "info/exclude"
 #: The file that holds the boundary of a shallow repository: gitrepository-layout(5).
 SHALLOW = "shallow"
-#: Git LFS reads the files from `lfs/objects` of the repository whose objects it borrows.
+#: Git LFS reads the files from `lfs/objects` of the repository whose objects are borrowed.
 _LFS = """[filter "lfs"]
 clean = git-lfs clean -- %f
 smudge = git-lfs smudgeOPTION -- %f
@@ -47,7 +47,8 @@ def make_repository(
 ) -> None:
     """Make the agent's repository and checkout, with its branch at the commit `start`.
 
-    `origin` is the project's mirror or, for a clone, the session's own copy of it.
+    `origin` is the project's mirror or, for a clone, the session's own copy of it. Raises
+    `GitFailure` and `OSError`.
     """
     init(repository, borrow=(origin,))
     share_boundary(origin, repository)
@@ -93,7 +94,11 @@ def _copy_branches(origin: Path, repository: Path) -> None:
 
 
 def share_boundary(origin: Path, repository: Path) -> None:
-    """Give an agent's repository the boundary of `origin` if it is shallow. Raises `OSError`."""
+    """Make an agent's repository as shallow as `origin`.
+
+    Copies the file `shallow` of `origin`, or deletes that of the repository if `origin` has none.
+    Raises `OSError`.
+    """
     if (origin / SHALLOW).is_file():
         replace_file(repository, SHALLOW, read_bytes(origin / SHALLOW))
     else:

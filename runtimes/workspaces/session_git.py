@@ -5,8 +5,9 @@ session's repository and of the mirror. So git reads no configuration that an ag
 filters, fsmonitor and URLs in it could run code in any process that calls git there (measured). But
 an agent's nested repositories, and alternates or links among its objects, still lead git to other
 folders. So git runs in a sandbox with four folders: it may write to `bot.git` and the checkout, and
-read the session's repository and its project's mirror. What git leaves in `bot.git` is as hostile
-as the checkout; only its output gets out, with a limit and a deadline.
+read the session's repository and its project's mirror (for `fill`, also one of a submodule). What
+git leaves in `bot.git` is as hostile as the checkout; only its output gets out, with a limit and a
+deadline.
 """
 
 import hashlib
@@ -87,11 +88,12 @@ class SessionGit:
         return self._run(args, read, env=env, seconds=seconds, stdin=stdin, errors=names)
 
     def fill(self, folder: str, repository: Path, commit: str, steering: Sequence[str]) -> bool:
-        """Write the files of a commit in another repository of the bot into an empty folder.
+        """Write the files of a commit in another repository of the bot into a submodule's folder.
 
-        The folder is that of a submodule, which has no repository of its own in the checkout. If it
-        has files already, tracked ones are restored, and untracked ones that match the patterns
-        `steering` are removed. Returns False if the path is no such folder.
+        A submodule has no repository of its own in the checkout. If the folder has files already,
+        tracked ones are restored, and untracked ones that match the patterns `steering` are
+        removed. Returns False if the path is no such folder. Does nothing and returns True if a
+        sparse checkout leaves the folder out.
         """
         place = self.checkout / folder
         if sparse.left_out(self.view, [folder]):

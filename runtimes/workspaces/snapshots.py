@@ -11,9 +11,10 @@ _FROM_STDIN = ("--pathspec-from-file=-", "--pathspec-file-nul")
 
 
 def write_tree(git: SessionGit, status: Sequence[str]) -> str:
-    """Write a tree of every file; `status` has the entries of `git status --porcelain`.
+    """Write a tree of all files that git does not ignore, and return the tree.
 
-    The index of the bot's repository is not changed. Raises `GitFailure`.
+    `status` has the entries of `git status --porcelain --untracked-files=all`. The index of the
+    bot's repository is not changed. Raises `GitFailure`.
     """
     env = {"GIT_INDEX_FILE": str(git.copied_index("index.files"))}
     nested, paths = preservable.what_to_add(git.checkout, status)

@@ -30,7 +30,7 @@ _SSH = re.compile(r"ssh://(?:[^/@]*@)?([^/:]+)(?::\d+)?/(.+)|(?:[\w.-]+@)?([\w.-
 class LeftOut(NamedTuple):
     """A submodule whose files are not in the workspace."""
 
-    path: str  #: As in `.gitmodules`, so any text.
+    path: str  #: From the checkout's root or, if refused, as in `.gitmodules`; any text.
     why: str
 
 
@@ -177,7 +177,7 @@ def _absolute(url: str, parent: str) -> str:
 
 
 def _identity(url: str) -> tuple[str, str] | None:
-    """Return the server and the path of a URL, or None if its protocol is not allowed."""
+    """Return the server and the path of a URL; None without HTTP or SSH, or with `..` or `::`."""
     if match := _HTTP.fullmatch(url):
         host, path = match[1], match[2]
     elif match := _SSH.fullmatch(url):

@@ -85,7 +85,7 @@ class Worktree:
 
     @property
     def origin(self) -> Path:
-        """The repository that the agent fetches from, which its sandbox shows for reading."""
+        """The repository that the agent fetches from; its sandbox can only read it."""
         return self._own_origin if self._is_clone else self._mirror
 
     @property
@@ -132,11 +132,11 @@ class Worktree:
         return self._tip.commit()
 
     def commits(self) -> list[str]:
-        """Return the commits branches, HEAD and stashes point to (at most 200), without git."""
+        """Return the commits that branches, HEAD and stashes point to; at most 200, without git."""
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """Make the bot's repository of a spoiled workspace again, so that its work can be read."""
+        """Make a spoiled workspace's bot repository again, and mark the workspace as complete."""
         if self.spoiled:
             repositories.remove_tree(self._view)
             self._make_view()
@@ -145,11 +145,11 @@ class Worktree:
     def create(
         self, start: str, files: str | None, base: str, may_make: Callable[[], bool] = lambda: True
     ) -> bool:
-        """Make the workspace with its branch at a commit; remove an existing workspace.
+        """Make the workspace with its branch at the commit `start`; remove an existing workspace.
 
         `files` is a commit whose files are written over the checkout, uncommitted. `base`, the
-        commit at which the work begins, is recorded. Returns False if `may_make`, called right
-        before, forbids making it, or if another bot has completed the workspace since.
+        commit at which the work begins, is recorded. Returns False if `may_make` is False before
+        the removal or the completion, or if another bot has completed the workspace meanwhile.
         """
         before = self.completed
         if not may_make() or not self.remove(before):
@@ -262,8 +262,8 @@ class Worktree:
         """Move the session's branch from `old` to `new`, which is checked out; attach HEAD to it.
 
         If another commit than `new` is checked out, `at` names it; it has the same files. Call it
-        only while the agent is at rest. Idempotent. Returns False if neither is checked out, or if
-        the branch is not at `old`.
+        only while the agent is at rest. Idempotent without `at`. Returns False if this commit is
+        not checked out, or if the branch exists and is at neither `old` nor `new`.
         """
         with self._locked():
             here = refs.checked_out(self.repository, self.path.name)
@@ -321,7 +321,7 @@ class Worktree:
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        Given `completed`, return False if `Worktree.completed` has changed from that value.
+        Given `completed`, keep the workspace and return False if `Worktree.completed` differs.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)
@@ -348,9 +348,9 @@ class Worktree:
     ) -> str | None:
         """Commit all files as they are, without moving the branch, and return the commit.
 
-        Its parents are the branch's commit (`known` if that cannot be read), the `unpublished`
-        commits, and the `earlier` snapshot. Returns None if all files are committed and all commits
-        are published. The session's repository is not touched.
+        Ignored files are left out. Its parents are the commit of `_anchor`, the `unpublished` ones
+        and the `earlier` snapshot. Returns None if all files are committed and all commits
+        published. The session's repository is not touched.
         """
         with self._locked():
             anchor = self._anchor(known)
@@ -396,5 +396,5 @@ class Worktree:
         """Make the bot's repository for the checkout."""
         self._git.make(self._options.sparse, lfs=self._options.lfs_max_mb > 0)
         if self._making.exists():
-            # So that the first status need not read every file. With its time, as in `_tree`.
+            # So that the first status need not read every file. With its time: `copied_index`.
             shutil.copy2(self.repository / "worktrees/checkout/index", self._view / "index")
