@@ -22,17 +22,18 @@ PORT_SOCKET = "port.sock"
 class Launch(Struct, frozen=True, kw_only=True):
     """One run of a program, ready to start."""
 
-    name: str  #: Unique for session and run, `[a-z0-9_-]`: `widgets-12_r1`.
+    name: str  #: Unique at the runtime, `[a-z0-9_-]`: `widgets-12_r1`.
     argv: tuple[str, ...]
     cwd: Path
-    env: Mapping[str, str]  #: Complete: the program inherits only PATH, LANG and TERM.
+    #: Complete: the runtime adds only `supervise.MARK`, and PATH, LANG and TERM if missing.
+    env: Mapping[str, str]
     dir: Path  #: The run's own folder, 0700, for the supervisor's files and `output.log`.
     #: Whether `argv` is a sandbox. A sandbox reports the end of its program at the descriptor
-    #: `supervise.REPORT` and ignores every signal but SIGKILL; when it ends, all processes in it
-    #: end.
+    #: `supervise.REPORT` and is started with signals such as SIGTERM and SIGHUP ignored; when it
+    #: ends, all processes in it end.
     contained: bool = False
-    #: Files that `argv` reads, by the numbers of their descriptors: paths, or contents of files to
-    #: make in memory.
+    #: Files that a sandbox reads, by the numbers of their descriptors: paths, or contents of files
+    #: to make in memory. Ignored unless `contained`, as is `listens`.
     opens: Mapping[int, Path | bytes] = {}
     #: Names of UNIX sockets to make in `dir`, by the number of the descriptor at which `argv`
     #: accepts connections. The bot connects to them by a path that no agent can replace.
@@ -51,8 +52,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     output_at: datetime | None = None  #: When the program last printed; if None, unknown.
 
 
-#: The keys that people type: a character, or a name of tmux(1) with `C-` (Control), `M-` (Alt) or
-#: `S-` (Shift) before it, such as `Enter`, `C-c` and `S-Up`.
+#: A key that people type: a character, or a key as tmux(1) names it, with or without `C-`
+#: (Control), `M-` (Alt) or `S-` (Shift), such as `Enter`, `C-c` and `S-Up`.
 KEY = re.compile(
     r"[^\x00-\x1f\x7f-\x9f]|C-[a-z@\[\\\]^_]|M-[!-~]"
     r"|([CMS]-){0,3}(Enter|Tab|BTab|Escape|BSpace|Space|Up|Down|Left|Right|Home|End|PageUp|PageDown"
@@ -81,14 +82,16 @@ class Gone(RuntimeFailure):
 class Runtime(Protocol):
     """Runs programs in terminals. `Launch.name` addresses a program, also after the bot crashed.
 
-    Every method may be called from any thread.
+    Every method may be called from any thread, and each one except `attach` may raise
+    `Unavailable`.
     """
 
     def start(self, launch: Launch) -> None:
         """Start a program, unless one with this name was started before.
 
         The run's folder records the start and keeps the record after `stop`, so a name can be used
-        only once. Raises `RuntimeFailure` if the program cannot be started.
+        only once. A program that cannot be executed counts as started, and ends at once. Raises
+        `RuntimeFailure` if the runtime fails, and `OSError` if the run's folder cannot be written.
         """
         ...
 
@@ -105,8 +108,8 @@ class Runtime(Protocol):
 
         Control characters other than newline and tab are removed. A second message with the same
         key to the same program is not sent. Returns after Enter was pressed, so that messages do
-        not run into each other. Raises `Gone` if the program does not run, and `ValueError` if the
-        text is empty.
+        not run into each other. Raises `Gone` if the program does not run, and `ValueError` if no
+        text is left to send.
         """
         ...
 
@@ -132,17 +135,19 @@ class Runtime(Protocol):
     ) -> Mapping[str, str]:
         """Return the visible text of these terminals by name, in one call; omit missing ones.
 
-        With `coloured`, escape sequences for colours and weights are kept (SGR of ECMA-48). With
-        `recent`, a text may be up to 30 seconds old, and terminals that did not answer lately are
-        omitted, so do not use it to decide what to type. Raises `Unavailable`.
+        Terminals that do not answer are omitted, too; `Unavailable` is raised only if there is such
+        a terminal and no text at all. With `coloured`, escape sequences for colours and weights are
+        kept (SGR of ECMA-48). With `recent`, a text may be up to 30 seconds old, and terminals that
+        did not answer lately are omitted without an attempt, so do not use it to decide what to
+        type.
         """
         ...
 
     def stop(self, name: str, grace_seconds: float = 5.0) -> None:
         """End the program and every process it left, then forget the program.
 
-        SIGTERM comes first, SIGKILL after `grace_seconds`. Does nothing if the program is gone.
-        Raises `RuntimeFailure` if a process cannot be ended.
+        SIGTERM comes first, SIGKILL after `grace_seconds`. Idempotent. Raises `RuntimeFailure` if a
+        process cannot be ended.
         """
         ...
 

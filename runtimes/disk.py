@@ -35,7 +35,7 @@ class LocalDisk:
     """The folders of a host's sessions, which are measured."""
 
     def __init__(self, places: Sequence[Path]) -> None:
-        """Measure the folders in `places` that are named after a session, a run or a home."""
+        """Measure the folders in `places`; `session_of` finds the session in a folder's name."""
         self._places = places
 
     def folders(self) -> Mapping[str, Sequence[Path]]:
@@ -50,8 +50,9 @@ class LocalDisk:
     def excess(self, folders: Iterable[Path], most_mb: int, wait: Wait) -> DiskExcess | None:
         """Return the limit that the files in these folders exceed together, or None.
 
-        `most_mb` is in units of 1024 * 1024 bytes. Each of the N hard links of a file counts 1/N of
-        its size. Raises `OSError` if a fault of the machine prevents the measurement.
+        Also returns None if `wait` ends the measurement early. `most_mb` is in units of 1024 * 1024
+        bytes. Each of the N hard links of a file counts 1/N of its size. Raises `OSError` if the
+        measurement fails, e.g. by a fault of the machine.
         """
         return _Measurement(most_mb, wait).of(folders)
 

@@ -24,7 +24,7 @@ from typing import BinaryIO
 #: Errors that a file does not cause: the machine lacks descriptors or memory, or its disk fails.
 _UNRELATED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 _FILE_BYTES = 4 * 1024 * 1024
-_LISTED = 10_000  #: No search examines more entries of folders.
+_LISTED = 10_000  #: `matching` examines no more entries of folders.
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = _READ | os.O_DIRECTORY
@@ -178,7 +178,7 @@ def _matching(folder: Path, pattern: str, tickets: Iterator[int]) -> Iterator[Pa
     """Yield the paths that match; each entry that is examined takes a ticket."""
     name, _, rest = pattern.partition("/")
     names = [name]
-    if "*" in name or not rest:  # Whether the last part exists, only its folder says.
+    if "*" in name or not rest:  # Only the folder shows whether the last part exists.
         names = []
         with suppress(OSError), _entries(folder) as entries:
             some = (entry.name for _, entry in zip(tickets, entries, strict=False))
@@ -193,8 +193,8 @@ def _matching(folder: Path, pattern: str, tickets: Iterator[int]) -> Iterator[Pa
 def walk(folder: Path, without: str = "") -> Iterator[tuple[Path, os.stat_result]]:
     """Yield every entry below a folder, except folders, with its `lstat` result; follow no link.
 
-    Folders may be nested to any depth. Unreadable entries are omitted, and so are entries with the
-    name `without` and everything below them.
+    Omits unreadable entries, such as folders with a path of more than 4096 bytes, and entries with
+    the name `without`, with everything below them.
     """
     waiting = [os.fspath(folder)]
     while waiting:

@@ -25,7 +25,10 @@ def run_name(session: str, run: int) -> str:
 
 
 def session_of(name: str) -> str:
-    """Return the session in the name of a run or home; any other name is returned unchanged."""
+    """Return the session in the name of a run, a home or an attempt at a workspace step.
+
+    Any other name is returned unchanged.
+    """
     match = _NAME.fullmatch(name)
     return match["session"] if match else name
 
@@ -60,7 +63,7 @@ class RunReading(Struct, frozen=True, kw_only=True):
 
     #: Does not show the end of a program that vanished without a record of its exit.
     agent: Agent
-    head: str | None = None  #: The commit of the session's branch; if None, unreadable.
+    head: str | None = None  #: The commit of the session's branch; if None, none can be read.
     received: frozenset[str] = frozenset()  #: Those of `RunQuery.awaiting` that arrived.
 
 
@@ -100,7 +103,7 @@ WORKTREE, CLONE = "worktree", "clone"
 class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     """How the workspaces of a project are made."""
 
-    sign_off: bool = False  #: Whether the author of the agent's commits is added as a trailer.
+    sign_off: bool = False  #: Whether the agent's commits get a trailer `Signed-off-by`.
     #: The operator's files in the checkout, which git ignores; see `env_files`.
     excluded: tuple[str, ...] = ()
     kind: str = WORKTREE  #: Or `CLONE`.
@@ -108,10 +111,11 @@ class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     #: The most megabytes of Git LFS files in the checkout. If 0, the checkout has only their
     #: pointers.
     lfs_max_mb: int = 0
-    sparse: tuple[str, ...] = ()  #: The only folders in the checkout; none: all files.
+    #: The folders of a sparse checkout (`runtimes.workspaces.sparse`); if none, it has all files.
+    sparse: tuple[str, ...] = ()
 
 
-#: None of these.
+#: The default options.
 USUAL = WorkspaceOptions()
 
 
@@ -146,11 +150,11 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 
     session: str
     step: WorkspaceStep
-    attempt: int  #: From 1, counted for each session.
+    attempt: int  #: From 1, counted for each session and step.
     began: datetime
     state: StepState = StepState.RUNNING
     ended: datetime | None = None
-    code: int | None = None  #: The exit code; if None, it did not exit by itself.
+    code: int | None = None  #: The exit code; if None, it is running or did not exit by itself.
 
     @property
     def name(self) -> str:

@@ -69,7 +69,10 @@ class LocalRecords:
         )
 
     def handover(self, run: RunRef) -> HandoverTexts:
-        """Return the agent's texts for people and its successor, at most 65,536 characters each."""
+        """Return the agent's texts for people and its successor, at most 65,536 characters each.
+
+        Longer ones are cut: the summary at its end, the progress notes at their beginning.
+        """
         files, adapter = self.run_files(run), self._adapters.get(run.agent_type)
         return HandoverTexts(
             writable=adapter is not None and adapter.writes_outside,
@@ -158,8 +161,8 @@ class LocalRecords:
     def adopt(self, run: RunRef, conversation: str) -> None:
         """Copy a conversation of the host's own user into a session's home, before its first run.
 
-        `conversation` is the conversation's id. Raises `NotAdopted`, and `FileExistsError` if the
-        home exists.
+        `conversation` is the conversation's id. Raises `NotAdopted`, `FileExistsError` if the home
+        exists, and `OSError` if the copying fails.
         """
         files = self.run_files(run)
         make_folder(files.home.parent)

@@ -42,11 +42,10 @@ log = logging.getLogger(__name__)
 
 _UNKNOWN: Final = Seen(runtime=Probe.UNKNOWN, program=Probe.UNKNOWN)
 _MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: Without output at the terminal, files are read again after this time or after up to twice this
-#: time.
+#: Without output at the terminal, files are read again after one to two times this time.
 _AGAIN = timedelta(seconds=60)
-#: Runtimes report the time of the last output in whole seconds, so output up to a second later may
-#: have the same time.
+#: Runtimes may report the time of the last output in whole seconds, so output up to a second later
+#: may have the same time.
 _OUTPUT_TICK = timedelta(seconds=2)
 #: A run that no query names is forgotten after this time.
 _FORGOTTEN = timedelta(hours=1)
@@ -91,7 +90,8 @@ class LocalRuns:
         """Probe these runs, and read what is new in their files and on their screens.
 
         Call it once for all sessions: its cost grows with what is new, because each call continues
-        where the last one stopped reading. If the runtime does not answer, see `Look.failure`.
+        where the last one stopped reading. If the runtime does not answer, see `Look.failure`. Also
+        removes what ended runs left behind, such as containers.
         """
         with self._lock:
             for session, watched in list(self._watched.items()):
@@ -140,7 +140,10 @@ class LocalRuns:
             self._watched.clear()
 
     def resumes(self, run: RunRef, conversation: str) -> bool:
-        """Whether a run started with this conversation's id would resume it."""
+        """Whether a run started with this conversation's id would resume it.
+
+        Prepares the run's files, as `start` does.
+        """
         adapter, files = self.adapters[run.agent_type], self.files_of(run)
         if not conversation or not adapter.remembers:
             return False
@@ -190,9 +193,10 @@ class LocalRuns:
         return supervised.contained(self.files_of(run).dir)
 
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
-        """Return the open dialog and whether it accepts `answer`, or None if no dialog is open.
+        """Return the dialog of a waiting program, and whether it accepts `answer`.
 
-        Raises `Unreadable` if the screen, or the program's port, cannot be read.
+        If no dialog is recognised, its id is empty. Returns None if the program takes answers as
+        messages. Raises `Unreadable` if the screen, or the program's port, cannot be read.
         """
         found = self._dialog(run)
         if found is None:
@@ -202,7 +206,7 @@ class LocalRuns:
         return OpenDialog(id=name, state=_digest(found.state), accepts=accepts)
 
     def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
-        """Enter the next step of an answer into a dialog, once for each key.
+        """Enter the next step of an answer into a dialog, as `take` does.
 
         Returns False, without doing anything, if another dialog or step is open by now, or if the
         dialog does not accept the answer. Raises `Gone` and `Unreadable`.
@@ -225,7 +229,7 @@ class LocalRuns:
         return self.runtime.screens([run.name]).get(run.name, "")
 
     def output(self, session: str, run: int) -> str:
-        """Return the last 20 lines that the program printed, as plain text; empty if none."""
+        """Return the last lines that the program printed, as plain text; see `supervised.tail`."""
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
 
     def resources(self, session: str, run: int) -> Resources | None:
@@ -297,9 +301,9 @@ class LocalRuns:
 def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) -> None:
     """Enter one step of an answer: its request, keys and text.
 
-    Keys and text are entered once for each `key`. `pause` is the time that the program needs before
-    a paste and before Enter, in seconds. Raises `Gone`, and `OSError` if a request to the program's
-    port fails.
+    Keys and text are entered once for each `key`; a request is sent by every call. `pause` is the
+    time that the program needs before a paste and before Enter, in seconds. Raises `Gone`, and
+    `OSError` if a request to the program's port fails.
     """
     if step.request is not None:
         step.request()
@@ -327,7 +331,7 @@ def launch_of(
     spec: StartSpec,
     hidden: Sequence[Path],
 ) -> Launch:
-    """Return the launch of a command with this name, isolated, after its project's `bootstrap`.
+    """Return the launch `name`: the project's `bootstrap`, then the command, isolated as in `spec`.
 
     The sandbox shows the files that `program`, the adapter's command, needs; see `program_files`
     for `hidden`. No path comes from a file that an agent can write. Raises `RuntimeFailure`.

@@ -62,7 +62,8 @@ class SandboxEnd(Struct, frozen=True, kw_only=True):
 
     code: int  #: The exit code; as in a shell, 128 + N if signal N ended the command.
     seconds: float  #: From the start of the set-up to the end of the command.
-    #: The duration of the set-up. None if it failed; the command was then not started.
+    #: The duration of the set-up. None if it failed: a command is then not started, but the shell
+    #: for a person is.
     setup_seconds: float | None
     expired: bool  #: Whether it was ended at the time limit.
     memory_kills: int  #: How many processes were killed at the memory limit.
@@ -86,10 +87,11 @@ class LocalSandbox:
         options: WorkspaceOptions,
         submodules: Submodules,
     ) -> None:
-        """Check out a branch of GitHub as it is now, with the operator's `env_files`.
+        """Check out the branch `base` as it is at GitHub now, with the operator's `env_files`.
 
-        `mirror` is the bot's mirror of the project. Its URL and password are used, and its objects
-        if it exists. The mirror is not changed. Raises `GitFailure`.
+        Submodules and files of Git LFS are checked out as in an agent's workspace. `mirror` is the
+        bot's mirror of the project. Its URL and password are used, and its objects if it exists.
+        The mirror is not changed. Raises `GitFailure` and `OSError`.
         """
         lender = [mirror.path] if mirror.path.is_dir() else []
         init(self._origin, borrow=lender)
@@ -120,10 +122,11 @@ class LocalSandbox:
     ) -> SandboxEnd:
         """Run the set-up and a command to their end; without a command, a shell for a person.
 
-        The command has the environment of an agent of the type `agent`, and sees the files that
-        `program`, the agent's own command, needs; see `program_files` for `hidden`. The command
-        uses this process's terminal. With `on_output`, it has no input, and that function gets its
-        output. It is ended after `seconds`; 0 means no limit. Raises `RuntimeFailure`.
+        Call `make_workspace` first. The command has the environment of an agent of the type
+        `agent`, and sees the files that `program`, the agent's own command, needs; see
+        `program_files` for `hidden`. The command uses this process's terminal. With `on_output`, it
+        has no input, and that function gets its output. It is ended after `seconds`; 0 means no
+        limit. Raises `RuntimeFailure`.
         """
         files = self._files
         _, _, env = begin_run(agent, files, "", "")

@@ -45,11 +45,11 @@ class LocalSteps:
     def advance(
         self, run: RunRef, step: WorkspaceStep, spec: StepSpec, now: datetime
     ) -> StepRecord:
-        """Start a step of a workspace, or look at the attempt under way; return its state.
+        """Start a step of a workspace, or look at the attempt under way; return its record.
 
-        A step that is done is not repeated in the same workspace; after a failure the next call
-        begins another attempt. `run` is the run that follows a set-up, or the last run before a
-        teardown. Raises `RuntimeFailure`.
+        A step that is done is not repeated in the same workspace, except a set-up after a teardown
+        was begun; after a failure the next call begins another attempt. `run` is the run that
+        follows a set-up, or the last run before a teardown. Raises `RuntimeFailure`.
         """
         record = self.last(run.session, step)
         if record is None or record.state not in (StepState.RUNNING, StepState.DONE):
@@ -65,7 +65,8 @@ class LocalSteps:
     def cancel(self, session: str, step: WorkspaceStep) -> bool:
         """End the attempt under way; return False without one. The next `advance` begins another.
 
-        A teardown that was done is repeated as well, because the workspace is in use again.
+        A teardown that was done is repeated as well, because the workspace is in use again. Raises
+        `RuntimeFailure` if a process cannot be ended.
         """
         record = self.last(session, step)
         running = record is not None and _is_running(record)
@@ -88,7 +89,7 @@ class LocalSteps:
         return record
 
     def _looked(self, run: RunRef, record: StepRecord, spec: StepSpec, now: datetime) -> StepRecord:
-        """Check an attempt that is recorded as running, and record its end."""
+        """Start an attempt that was only recorded; otherwise check it and record its end."""
         files = self._files(run, record)
         seen = self._runtime.look().get(record.name)
         if seen is None and not supervised.spent(files.dir):

@@ -1,7 +1,8 @@
 """Measures the memory and the processor time of runs.
 
 For a run in a container, the engine measures both. Otherwise they are sums over the processes below
-the run's supervisor (proc(5)); memory shared by several processes counts once for each.
+the run's supervisor (proc(5)); memory shared by several processes counts once for each. The
+processor time includes that of the supervisor.
 """
 
 import marshal
@@ -57,7 +58,7 @@ def _of_processes(run: Path) -> Resources | None:
     pids = descendants(supervisor)
     found = [fields for pid in pids if (fields := stat(pid))]
     pages = sum(int(fields[_PAGES]) for fields in found)
-    # The supervisor's own count too: they have those of processes whose parent ended first.
+    # The supervisor's own count, too: it includes ended processes whose parent ended before them.
     ticks = sum(int(one) for fields in (*found, stat(supervisor) or []) for one in fields[_TIMES])
     return Resources(
         memory_mb=pages * os.sysconf("SC_PAGE_SIZE") // _MB,

@@ -104,10 +104,11 @@ def spent(folder: Path) -> bool:
 
 
 def outcome(folder: Path) -> Exit | None:
-    """Return how a run ended, as its supervisor recorded; without a record, `Exit.lost` says why.
+    """Return how a run ended, as its supervisor recorded.
 
-    Returns None while it runs, or if it was never started. Any other result is final. Raises
-    `OSError` if a fault of the machine prevents reading a file.
+    `Exit.lost` says why there is no record, or why the supervisor had to end it. Returns None
+    while it runs, or if it was never started. Any other result is final. Raises `OSError` if a
+    fault of the machine prevents reading a file.
     """
     if not started(folder) or supervisor(folder):  # Before the record is read: it may end now.
         return None
@@ -136,7 +137,10 @@ def memory_kills(folder: Path) -> int:
 
 
 def tail(log: Path) -> str:
-    """Return the last 20 lines that a program printed, as plain text; empty if unreadable."""
+    """Return the last 20 lines of a log, at most 8 KiB, as plain text; empty if it is unreadable.
+
+    Raises `OSError` if the machine, not the file, is the cause.
+    """
     try:
         with open_regular(log.parent.resolve() / log.name) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -151,8 +155,8 @@ def tail(log: Path) -> str:
 def end(folder: Path, grace_seconds: float) -> None:
     """End a run's supervisor and all processes of the run, even if the supervisor is gone.
 
-    SIGTERM comes first, SIGKILL after `grace_seconds`. Raises `RuntimeFailure` if a process cannot
-    be ended.
+    SIGTERM comes first, SIGKILL after `grace_seconds`; without a supervisor, SIGKILL comes at once.
+    Raises `RuntimeFailure` if a process cannot be ended.
     """
     with suppress(OSError):  # A full disk must not keep a program alive.
         (folder / "grace").write_text(str(grace_seconds))
@@ -195,7 +199,7 @@ def lives(known: Living) -> bool:
 
 
 def _born(folder: Path) -> _Identity | None:
-    """Return the identity that the supervisor recorded at its start, or None if it is invalid."""
+    """Return the identity that the supervisor recorded at its start; None without a valid one."""
     try:
         return _read(folder / "pid.json", _Identity)
     except _UNREADABLE as error:

@@ -59,7 +59,7 @@ class _Captured(NamedTuple):
 
 
 class Tmux:
-    """The tmux runtime. Its folder has a socket for each run, and a link `runs/NAME` to its folder.
+    """The tmux runtime. Its folder has, for each run, a socket and a link to the run's own folder.
 
     Each run has its own server, because a program's output can make tmux use memory without limit:
     tmux 3.3a keeps all titles that are pushed (`CSI 22 t`), and every version keeps each
@@ -112,9 +112,10 @@ class Tmux:
     def look(self) -> Mapping[str, Seen]:
         """Probe all runs by their supervisors' records and by their sockets; see `Runtime.look`.
 
-        Asks tmux only about runs without a record, or with a full log. Ends processes that outlived
-        a killed supervisor: a test server would keep its port, for example, and a tool that still
-        writes would disturb the next run in the same workspace.
+        Asks tmux only about runs without a record of their start, ended runs without a recorded
+        exit code or signal, and runs with a full log. Ends processes that outlived a killed
+        supervisor: a test server would keep its port, for example, and a tool that still writes
+        would disturb the next run in the same workspace.
         """
         try:
             known = [entry.name for entry in os.scandir(self._runs)]
@@ -217,11 +218,11 @@ class Tmux:
     def screens(
         self, names: Iterable[str], *, coloured: bool = False, recent: bool = False
     ) -> Mapping[str, str]:
-        """Capture the terminals; see `Runtime.screens`. Omits those whose servers hang.
+        """Capture the terminals; see `Runtime.screens`.
 
-        With `recent`, does not capture a terminal again that has no new output in its log. It may
-        have changed: a person may have changed its size, and the log lags behind the terminal, or
-        misses output while the disk is full.
+        With `recent` and without `coloured`, does not capture a terminal again that has no new
+        output in its log. The terminal may have changed: a person may have changed its size, and
+        the log lags behind the terminal, or misses output while the disk is full.
         """
         capture = ("capture-pane", *(("-e",) if coloured else ()), "-p")
         found: dict[str, str] = {}

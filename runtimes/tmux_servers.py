@@ -55,7 +55,7 @@ class TmuxServers:
             )
 
     def socket(self, name: str) -> Path:
-        """Return the socket of a run's tmux server: short, because names may be long."""
+        """Return the path of a run's tmux server's socket: short, because names may be long."""
         digest = hashlib.sha256(name.encode()).digest()
         return self._data / f"t{base64.urlsafe_b64encode(digest)[:8].decode()}"
 
