@@ -100,9 +100,9 @@ class ActionDispatcher:
     def was_done(self, due: DueAction) -> Completed | None:
         """Return the result of an action that took effect without a record, or None if it did not.
 
-        Recognises pushes, pull requests, updates and merges, which decisions no longer order once
-        they took effect. Returns None for actions of other kinds, which can be repeated without
-        harm.
+        Recognises pushes, pull requests, updates, merges and entries in the merge queue, which
+        decisions no longer order once they took effect. Returns None for actions of other kinds,
+        which can be repeated without harm.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()
@@ -254,8 +254,8 @@ class ActionDispatcher:
     ) -> ActionResult:
         """Merge `head`, which contains commits of others, into the workspace's branch.
 
-        `into` is the commit that the branch must be at. The result is `CLASH` if the commits
-        conflict; the agent is then asked to merge them.
+        `into` is the commit that the branch must be at. The result is `CLASH` if `Mirror.join`
+        cannot merge the commits; the agent is then asked to merge them.
         """
         mirror = self.locations.mirror(session.project)
         workspace = self.locations.workspace_of(session)

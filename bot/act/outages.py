@@ -145,7 +145,8 @@ class Outages:
     clock: Clock
     workers: Executor
     github_answers: Callable[[], bool]  #: Whether GitHub answers; the request may take long.
-    _open: dict[str, bool] = field(default_factory=dict, init=False)  #: Recorded? By key.
+    #: By the key of each outage, whether it is recorded.
+    _open: dict[str, bool] = field(default_factory=dict, init=False)
     _looked: float = field(default=-_LOOK_SECONDS, init=False)
     _loaded: bool = field(default=False, init=False)
     _answer: Future[bool] | None = field(default=None, init=False)  #: Whether GitHub answers.

@@ -50,7 +50,7 @@ class Attempts(Struct, frozen=True, kw_only=True):
     """How many times a failing action is tried, and the pauses between the attempts."""
 
     most: int  #: The number of attempts.
-    first_seconds: float  #: The pause after the first failure; each later one is twice as long.
+    first_seconds: float  #: The first pause; each later one is twice as long, up to 300 s.
     starts: Callable[[str], int]  #: `most` for the start of a run, by repository.
 
 
@@ -83,7 +83,8 @@ class Outbox:
     _inherited: int | None = field(default=None, init=False)
     #: The actions that this process attempted without success, by queue and kind.
     _tried: dict[tuple[str, KeyKind], set[int]] = field(default_factory=dict, init=False)
-    _deferred: dict[int, str] = field(default_factory=dict, init=False)  #: The last reason.
+    #: Why an action was last deferred, by its number.
+    _deferred: dict[int, str] = field(default_factory=dict, init=False)
 
     def begin(self) -> None:
         """Note which actions an earlier process may have attempted. Call it when this bot leads."""
@@ -158,7 +159,8 @@ class Outbox:
         """Whether it is certain that no earlier attempt had an effect that was not recorded.
 
         Attempts at any action of the same kind in the same queue count, because the edits of one
-        report have different keys. Attempts before a crash count, too.
+        report have different keys. Attempts before a crash count, too. Also notes this attempt, so
+        call it once per attempt.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)

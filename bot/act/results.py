@@ -1,7 +1,7 @@
 """The results of an action: a closed set of values that the outbox acts on.
 
-Only libraries raise exceptions (GitHub, git, runtimes, the file system); `bot.act.dispatch`
-translates each exception into one of these results.
+`bot.act.dispatch` translates the exceptions of libraries (GitHub, git, runtimes, the file system)
+into these results. The outbox retries after any other exception.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from lifecycle.model.status import Reason
 
 
 class Completed(Struct, frozen=True, kw_only=True):
-    """The action took effect, now or in an attempt before a crash."""
+    """The action is done: it took effect, now or before a crash, or needs no effect any more."""
 
     result: str = ""  #: For the history, such as the number of the pull request that was opened.
     observed: Observation | None = None  #: Facts that are known because of the action.
@@ -32,8 +32,9 @@ class RetryLater(Struct, frozen=True):
 
     why: str
     at: datetime | None = None  #: When it may succeed; if None, after the usual backoff.
-    #: Whether the action gets more attempts than usual, because GitHub did not answer its request.
-    #: The attempt is not counted if GitHub answers no other request either.
+    #: Whether the action gets more attempts than usual, because GitHub did not answer its request,
+    #: or its project is not configured. The attempt is not counted if GitHub answers no other
+    #: request either.
     outage: bool = False
 
 

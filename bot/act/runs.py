@@ -72,7 +72,7 @@ class AgentRuns:
     models: ModelEndpoints
     settings: Settings
     clock: Clock
-    #: Texts of the projects' `env-files`, by their names.
+    #: By project: the texts of its `env-files`, by file name.
     env_files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def start(self, session: Session, start: Start, check: FinalCheck) -> ActionResult:
@@ -319,7 +319,10 @@ def values_of(session: Session, base_branch: str) -> dict[str, str]:
 
 
 def discussion_prompt(issue: Issue, items: Sequence[Mapping[str, str]]) -> Prompt | None:
-    """Return the prompt with an issue's labels, links and comments, or None if there are none."""
+    """Return the prompt with an issue's labels, milestone, links and comments.
+
+    `items` are the comments. Returns None if the issue has none of these.
+    """
     facts = {
         "Labels": issue.labels,
         "Milestone": filter(None, (issue.milestone,)),

@@ -28,11 +28,11 @@ def place_files(
     env_files: Mapping[str, str],
     steering: Sequence[str],
 ) -> Rejected | None:
-    """Write these files into a workspace before a run; return why the run may not start.
+    """Write the operator's files, submodules and LFS files into a workspace before a run.
 
-    `base` is the commit at which the session's work begins. `env_files` maps the names of the
-    operator's files to their texts. `steering` has the patterns of files that no agent may leave
-    for the next run. The log says what is left out.
+    Returns why the run may not start, or None. `base` is the commit at which the session's work
+    begins. `env_files` maps the names of the operator's files to their texts. `steering` has the
+    patterns of files that no agent may leave for the next run. The log says what is left out.
     """
     mirror = locations.mirror(session.project)
     if env_files:

@@ -64,7 +64,8 @@ class WorkspaceSteps:
     def tear_down(self, session: Session, run: int) -> RetryLater | str:
         """Tear down the workspace before its removal, which follows even if this fails.
 
-        Returns a retry while the commands run. Afterwards returns why they failed, or "".
+        Returns a retry while the commands run or wait for an engine, and if they were interrupted.
+        Afterwards returns why they failed, or "".
         """
         lines = self.locations.projects[session.project].teardown
         if not lines or not self.locations.workspace_of(session).made:

@@ -49,7 +49,7 @@ class SteadyClock:
 
     @property
     def agrees(self) -> bool:
-        """Whether the machine's clock showed the same time as this one at the last comparison."""
+        """Whether both clocks differed by less than 5 seconds at the last comparison."""
         return abs(self.ahead) < _JUMP
 
     @property
@@ -66,7 +66,7 @@ class SteadyClock:
             self.not_before(recorded)
 
     def not_before(self, at: datetime) -> None:
-        """Move the time forward to `at`, unless it is later already.
+        """Move this clock's time forward to `at`, unless that time has passed already.
 
         Needed after the machine was suspended.
         """

@@ -1,4 +1,4 @@
-"""Named points between recording an effect and completing it, for crash tests.
+"""Named points in the bot's work, just before or after an effect or a commit, for crash tests.
 
 The bot calls a function at each point. The function logs the point or, in a test, kills the
 process.
@@ -19,8 +19,8 @@ class CrashPoint(StrEnum):
     OBSERVED = "observed"  #: New facts are committed.
     RECORDED = "recorded"  #: A decision is committed with its actions.
     TAKEN = "taken"  #: An action is about to be done.
-    DONE = "done"  #: An action was done and is not marked as done yet.
-    MARKED = "marked"  #: An action is marked as done.
+    DONE = "done"  #: An action was done or sent, and is not marked as such yet.
+    MARKED = "marked"  #: An action is marked as done or sent.
 
 
 #: Called at each point with the id of its subject, such as a delivery or the key of an action.

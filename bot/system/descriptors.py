@@ -28,7 +28,7 @@ def raise_limit() -> int:
 
 
 def limit_of_files() -> int:
-    """Return how many files this process may have open."""
+    """Return how many files this process may have open; 65,536 if there is no limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST if limit == resource.RLIM_INFINITY else limit
 

@@ -60,7 +60,8 @@ class _JoiningTransport(asyncio.Transport):
     """A transport that sends together what is written in one step of a task.
 
     uvicorn writes the head and the body of a response one after the other. Two system calls would
-    cost more, and wake the client twice. All methods but these three are those of the transport.
+    cost more, and wake the client twice. The other methods that uvicorn calls are those of the
+    transport.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -186,7 +187,7 @@ class _Protocol(HttpToolsProtocol):
 class _ProxyProtocol(_Protocol):
     """HTTP whose connections may begin with a request to a proxy, which uvicorn cannot serve.
 
-    Such a request names another server: `CONNECT host:port`, or a whole URL as its target.
+    Such a request names another server: `CONNECT host:port`, or an `http://` URL as its target.
     https://www.rfc-editor.org/rfc/rfc9112#section-3.2
     """
 
@@ -305,7 +306,8 @@ class HttpServer:
     def start(self) -> None:
         """Start, and wait until the server answers.
 
-        Raises `RuntimeError` if it ends or takes 30 s.
+        Also shortens the switch interval of this process's threads. Raises `RuntimeError` if the
+        server ends or takes 30 s.
         """
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._thread.start()

@@ -13,8 +13,7 @@ _NONE = "none"
 class NotIsolated(Exception):
     """No agent may be started; the message says why and what to do.
 
-    `waits_for` names the chosen isolation if its engine does not answer, for now; otherwise it is
-    empty.
+    `waits_for` names the chosen isolation if its engine does not answer now; otherwise it is empty.
     """
 
     def __init__(self, message: str, *, waits_for: str = "") -> None:
@@ -73,7 +72,7 @@ def container_of(settings: Settings) -> Container:
 
 
 def readable(settings: Settings) -> tuple[Path, ...]:
-    """Return the configured folders that isolated agents may read besides their own."""
+    """Return the configured files and folders that isolated agents may read besides their own."""
     return tuple(Path(path) for path in settings.sandbox.readable)
 
 

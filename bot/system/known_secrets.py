@@ -62,11 +62,14 @@ class KnownSecret:
         #: The secret's longest part that no escape changes. A text without this part does not
         #: contain the secret.
         self.anchor = max(_UNESCAPED.findall(secret), key=len, default="")
-        #: The longest text that the secret may be in escaped form, in bytes.
+        #: The most bytes that the secret takes in escaped form.
         self.longest = len(secret.encode()) * (_EXPANSION if self.anchor != secret else 1)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield begin and end of each occurrence of the secret in a text, even if escaped."""
+        """Yield begin and end of each occurrence of the secret in a text, even if escaped.
+
+        A secret without an `anchor` is found only unescaped.
+        """
         yield from _occurrences(self.secret, text)
         if self.anchor in ("", self.secret):
             return
@@ -97,10 +100,11 @@ class KnownSecret:
 
 
 def known_secrets(secrets: Iterable[str], shortest: int, *, in_base64: bool) -> list[KnownSecret]:
-    """Return the secrets to search for, longest first. Each line of a key is a secret.
+    """Return the secrets to search for, longest first.
 
-    With `in_base64`, the Base64 of each is added. Secrets and lines of fewer than `shortest`
-    characters are omitted.
+    Of a secret with several lines, such as a key, each line of 20 characters or more is searched
+    for, unless it has `-----`. With `in_base64`, the Base64 of each is added. Secrets of fewer than
+    `shortest` characters are omitted.
     """
     plain = [form for secret in secrets for form in _lines(secret) if len(form) >= shortest]
     encoded = [form for one in plain for form in _in_base64(one.encode())] if in_base64 else []

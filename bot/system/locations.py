@@ -34,7 +34,7 @@ class Paths(Struct, frozen=True):
         return self.data / DATABASE
 
     def remains(self) -> str:
-        """Return a file that shows that there was a database here, or ""."""
+        """Return a file or folder that shows that there was a database here, or ""."""
         wal = self.database.with_name(f"{self.database.name}-wal")
         if wal.exists() and wal.stat().st_size:
             return wal.name

@@ -111,7 +111,7 @@ class RateLimit(Struct, frozen=True, kw_only=True):
 
 
 def workers() -> list[WorkerState]:
-    """Return the workers that have run, by name."""
+    """Return the workers that have run, in the order of their names."""
     runs, succeeded = _samples(_RUNS, "_count"), _samples(_SUCCESS)
     seconds, failures = _samples(_RUNS, "_sum"), _samples(_FAILURES, "_total")
     return [

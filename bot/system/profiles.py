@@ -69,7 +69,7 @@ def limits_of_profiles(
 
 
 def problems(settings: Settings, adapters: dict[str, AgentAdapter]) -> Iterator[str]:
-    """Yield why agents of the configured projects cannot be limited.
+    """Yield why agents cannot be limited as the profiles of agent types and projects require.
 
     `adapters` are by agent type.
     """

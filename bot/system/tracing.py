@@ -1,4 +1,4 @@
-"""Traces with OpenTelemetry, from deliveries over refreshes, commands and decisions to effects.
+"""Traces with OpenTelemetry: deliveries, then refreshes, commands, decisions and effects.
 
 Unless `tracing.endpoint` is set, tracing is off and the library is not loaded. A step passes its
 trace on to the next step under the name of that step's subject: a subject at GitHub, a command, a
