@@ -35,7 +35,10 @@ async def addresses_of(host: str, port: int, threads: Executor) -> list[str]:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is on the public internet and does not belong to this machine."""
+    """Whether an address is on the public internet and does not belong to this machine.
+
+    False for an IPv4 address in the form of an IPv6 address (`::ffff:...`).
+    """
     try:
         ip = ip_address(address)
     except ValueError:

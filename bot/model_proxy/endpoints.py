@@ -43,7 +43,7 @@ class ModelUnavailable(Exception):
 class RunNetwork(Struct, frozen=True, kw_only=True):
     """The hosts that a run may connect to through the proxy."""
 
-    session: str  #: Its id.
+    session: str  #: The id of the run's session.
     allowed: str | tuple[str, ...]  #: The project's setting `network`.
 
 
@@ -59,10 +59,11 @@ class ModelEndpoints(Struct, kw_only=True):
     priced: Callable[[Usage], Usage]  #: Adds the cost to usage.
 
     def endpoint(self, session: Session, run: int, isolated: bool = False) -> Endpoint:
-        """Return where a run connects to: the proxy, or its provider if no key is configured.
+        """Return where a run connects to: the proxy, or the real endpoint if there is no model key.
 
         `isolated` says whether the run is in a sandbox, where the proxy is at another port.
-        Idempotent. Raises `ModelUnavailable` if there is a key whose endpoint is unknown.
+        Creates the run's token if it is missing. Raises `ModelUnavailable` if there is a key whose
+        endpoint is unknown.
         """
         real = self._real(session)
         if not real.key:
@@ -73,17 +74,18 @@ class ModelEndpoints(Struct, kw_only=True):
         return Endpoint(url=url, key=self._run_token(session, run))
 
     def proxy_variables(self, session: Session, run: int, port: int) -> dict[str, str]:
-        """Return the environment variables that make an isolated run use the proxy. Idempotent.
+        """Return the environment variables that make an isolated run use the proxy.
 
-        `port` is the port of 127.0.0.1 in the sandbox that is forwarded to the proxy's socket.
+        Creates the run's token if it is missing. `port` is the port of 127.0.0.1 in the sandbox
+        that is forwarded to the proxy's socket.
         """
         return proxy_variables(self._run_token(session, run), port)
 
     def step_variables(self, session: Session, port: int) -> dict[str, str]:
         """Return the environment variables that make the project's own commands use the proxy.
 
-        Their token gives access to hosts but not to a model. It is valid until its file is deleted.
-        `port` is as in `proxy_variables`. Idempotent.
+        Their token gives access to hosts but not to a model. It is created if it is missing,
+        and valid until its file is deleted. `port` is as in `proxy_variables`.
         """
         return proxy_variables(_token(self.paths.step_token(session.id)), port)
 
@@ -98,7 +100,10 @@ class ModelEndpoints(Struct, kw_only=True):
         return self._real(session)
 
     def network_of(self, token: str) -> RunNetwork:
-        """Return the hosts that the run with this token may reach. Raises `ModelUnavailable`."""
+        """Return the hosts that a run or a project's own commands may reach with this token.
+
+        Raises `ModelUnavailable`.
+        """
         session, _ = self._session_of(token)
         project = self.settings.projects.get(session.project)
         return RunNetwork(session=session.id, allowed=project.network if project else ())
@@ -127,7 +132,10 @@ class ModelEndpoints(Struct, kw_only=True):
         return session, run
 
     def record_usage(self, token: str, model: str, used: Usage) -> None:
-        """Record the usage of a response. The token may have become invalid since its request."""
+        """Record the usage of a response, or log why that failed.
+
+        The token may have become invalid since its request.
+        """
         if (parts := _RUN_TOKEN.fullmatch(token)) is None or not parts["run"]:
             return
         session, run = parts["session"], int(parts["run"])
@@ -157,8 +165,9 @@ def real_endpoint(
     agent: str = "",
     project: str = "",
 ) -> Endpoint:
-    """Return the provider's endpoint of an agent type. Its `key` is empty if none is set.
+    """Return the real endpoint of an agent type: the configured one, or else its provider's.
 
+    Its `key` is empty if none is set; its `url` is then empty, too, unless one is configured.
     `agent` and `project` are names, or empty. Their keys take precedence over the agent type's.
     """
     variable, _ = key_source(settings, agent_type, agent, project)

@@ -54,12 +54,12 @@ _DROPPED = {
     *(b"proxy-authenticate", b"set-cookie", b"date"),
 }
 _ENCODING = b"accept-encoding"
-#: In seconds. Only lost requests should take as long, because models may think long and agents have
+#: In seconds. So long that only lost requests reach it: models may think long, and agents have
 #: their own timeouts.
 _TIMEOUT = httpx.Timeout(1800.0, connect=10.0, pool=None)
 #: The largest request body in bytes, more than any model accepts; the time limit of each chunk.
 _MAX_BYTES, _CHUNK_SECONDS = 64 * 1024 * 1024, 60.0
-_STATUSES = range(600)  #: Valid HTTP status codes.
+_STATUSES = range(600)  #: HTTP status codes that are forwarded; others are invalid.
 _RETRYABLE = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -111,7 +111,8 @@ class ForwardedRequest:
     async def of(self, endpoint: Endpoint) -> httpx.Request:
         """Return the request to send, with the endpoint's URL and key instead of the run token.
 
-        Raises `ModelUnavailable` if the body cannot be forwarded, and `ClientDisconnected`.
+        Raises `ModelUnavailable` if the body cannot be forwarded, and `ClientDisconnected`. If the
+        body is streamed, these are raised while the returned request is sent.
         """
         query = urlencode([pair for pair in self._query if pair[0] in _PARAMETERS])
         posted = self._method == "POST"
@@ -137,7 +138,7 @@ class ForwardedRequest:
         )
 
     async def disconnected(self) -> None:
-        """Wait until the agent has disconnected."""
+        """Wait until the agent disconnects after its request was read; earlier, `_body` raises."""
         if self._method == "POST":
             await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":

@@ -26,7 +26,8 @@ class Prices:
     def __call__(self, usage: Usage) -> Usage:
         """Return the usage with its cost in US dollars and its number of unpriced tokens.
 
-        Costs that the program reported are kept, even if it reported them for some models only.
+        The cost is None if no price is known. Costs that the program reported are kept, even if it
+        reported them for some models only.
         """
         if usage.cost_usd is not None or usage == Usage():
             return usage

@@ -2,8 +2,8 @@
 
 The proxy listens on loopback, and on a UNIX socket for isolated agents. Requests to model APIs go
 to the endpoint of the session; `tunnels` connects isolated agents with other hosts. Responses are
-streamed, including errors and aborted connections. Requests are streamed, too, unless their body
-has to be changed (`request_bodies`).
+streamed, errors too; if one breaks off, so does the agent's. Requests are streamed, too, except
+those whose body is checked or changed first (`request_bodies`).
 """
 
 import asyncio
@@ -49,11 +49,14 @@ UsageCallback = Callable[[str, str, Usage], None]
 
 
 class UpstreamError(Struct, frozen=True):
-    """The last failure to get a response from a model's API."""
+    """The last failed request to a model's API: the API answered with an error, or not at all.
 
-    place: str  #: The host of the model's API.
-    status: int  #: The HTTP status; if 0, the host was not reached.
-    times: int = 1  #: The number of such failures in a row.
+    A response that does not come within the time limit does not count.
+    """
+
+    place: str  #: The host of the model's API, with its port if the URL has one.
+    status: int  #: The HTTP status; if 0, the connection failed.
+    times: int = 1  #: The number of failures with this host and status in a row.
 
 
 class ModelProxy:
@@ -71,9 +74,9 @@ class ModelProxy:
     ) -> None:
         """Create the proxy. `port_file` keeps its port for the next start.
 
-        Programs that outlive a restart know the port. `socket_file` and `tunnels` serve isolated
-        agents; both are None if no agent is isolated. `on_lost_port` is called with the reason
-        before the proxy uses another port.
+        Programs that outlive a restart know the port. `socket_file` is the path of a UNIX socket
+        for isolated agents. Without `tunnels`, the proxy serves no requests for other hosts.
+        `on_lost_port` is called with the reason before the proxy uses another port.
         """
         self._lookup = lookup
         self._record = record
@@ -87,13 +90,15 @@ class ModelProxy:
         self._memory = BodyMemory()
         self._capacity = _capacity()
         self.url = ""  #: The proxy's URL; empty until `start`.
-        #: The failure of the last request; None if it succeeded or there was none.
+        #: The failure of the last request that was sent to a model; None if it succeeded or there
+        #: was none.
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
-        """Listen on the port of the last start, or on a free one if there is none or it is taken.
+        """Listen on the port of the last start, or on a free one if that is unknown or unusable.
 
-        Idempotent.
+        Idempotent. Raises `CannotListen`, `OSError` if the UNIX socket cannot be made, and
+        `RuntimeError` if the server does not answer in time.
         """
         if self._server is not None:
             return
@@ -200,8 +205,10 @@ class ModelProxy:
     async def _record_usage(
         self, asked: ForwardedRequest, answer: ForwardedResponse, *, gave_up: bool
     ) -> None:
-        """Record the usage of a response. What the model did not report is estimated.
+        """Record the usage of a response.
 
+        For a billed request whose response broke off or reports no usage, what is missing is
+        estimated.
         `gave_up` says that the agent has disconnected, or that the bot is stopping.
         """
         meter = answer.meter
@@ -254,7 +261,7 @@ class ModelProxy:
 
 
 def _place(endpoint: Endpoint) -> str:
-    """Return the host of a model's API, without any credentials in its URL."""
+    """Return the host of a model's API, with a port but without any credentials in its URL."""
     return urlsplit(endpoint.url).netloc.rpartition("@")[2]
 
 

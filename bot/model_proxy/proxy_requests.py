@@ -30,9 +30,10 @@ class ProxyRefusal(Exception):
 class ProxyRequest(Struct, frozen=True, kw_only=True):
     """A request to connect with a server (`CONNECT`), or to forward plain HTTP to it."""
 
-    host: str  #: A name (see `is_name`) or an address, in lowercase, without a final dot.
+    #: A name or an IP address, with brackets if IPv6, in lowercase and without a final dot.
+    host: str
     port: int
-    token: str  #: The run token; empty if the request has none.
+    token: str  #: The run token; empty if the request has no valid credentials.
     forwarded: bytes = b""  #: The head to send to the server; empty for `CONNECT`.
 
     @property
@@ -82,7 +83,10 @@ def _server(authority: str, default: int) -> tuple[str, int]:
 
 
 def _token(headers: list[tuple[str, str]]) -> str:
-    """Return the run token `USER.PASSWORD` in the credentials; empty if they are not valid."""
+    """Return the run token `USER.PASSWORD`; empty if there are no valid credentials.
+
+    Raises `ProxyRefusal` if there are several headers with credentials.
+    """
     shown = [value for name, value in headers if name == "proxy-authorization"]
     if len(shown) > 1:
         raise _invalid("Proxy-Authorization")

@@ -41,7 +41,7 @@ class BodyMemory:
 
 
 def is_changed(path: str) -> bool:
-    """Whether the body of a request to this path has to be changed by `countable`."""
+    """Whether the body of a request to this path has to be checked and changed by `countable`."""
     return _OF_OPENAI.fullmatch(path) is not None
 
 
@@ -49,7 +49,8 @@ def countable(path: str, body: bytes) -> tuple[bytes, str]:
     """Return the body, changed so that the response reports its usage, and the model's name.
 
     All other fields are kept; of a duplicate field, the last value. The name is empty if the body
-    has none. Raises `ModelUnavailable` for a request whose usage cannot be counted.
+    has none. Raises `ModelUnavailable` for a body that is not a JSON object as expected, and for a
+    background response.
     """
     try:
         fields = _DECODER.decode(body)

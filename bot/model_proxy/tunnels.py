@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 #: The most connections of one run; package managers open some dozens.
 _MAX_PER_RUN = 64
-_HANDSHAKE_SECONDS = 30.0  #: The time limit for the connection with a requested host.
+_HANDSHAKE_SECONDS = 30.0  #: The time limit for connecting with a requested host.
 _IDLE_SECONDS = 300.0  #: A connection without data for this long is closed.
 _CHECK_SECONDS = 30.0  #: Interval of checks for idle connections and runs that have ended.
 _LOOKUPS = 32  #: The most names that are looked up at once.
@@ -63,7 +63,7 @@ class _Tunnel:
 
 
 class Tunnels:
-    """All connections of agents with hosts. All methods but `__init__` run in one event loop."""
+    """All connections of agents with hosts. Call all methods but `__init__` in one event loop."""
 
     def __init__(self, lookup: NetworkLookup, refusals: RefusalLog) -> None:
         self._lookup = lookup
@@ -77,14 +77,14 @@ class Tunnels:
         self._checks = asyncio.create_task(self._check())
 
     async def shut(self) -> None:
-        """Stop the periodic check, and write the counted refusals."""
+        """Stop the periodic check and the lookups, and write the counted refusals."""
         self._checks.cancel()
         await asyncio.wait([self._checks])
         await self._refusals.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _check(self) -> None:
-        """Close idle connections, and those of ended runs, every 30 seconds."""
+        """Close idle connections, and those with an invalid token, every 30 seconds."""
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
             shown = {tunnel.token for tunnel in self._open}

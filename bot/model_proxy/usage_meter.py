@@ -14,9 +14,9 @@ from msgspec import Struct, field
 
 from lifecycle.model.facts import Usage
 
-#: The largest event of a stream, or unstreamed response, that is buffered, in bytes.
+#: The largest line of a stream, or unstreamed response, that is buffered, in bytes.
 MOST_BYTES = 4 * 1024 * 1024
-_MOST_TOKENS = 10**11  #: Larger counts are implausible, as in reports of programs.
+_MOST_TOKENS = 10**11  #: Larger counts are implausible, and ignored.
 MODEL_NAME = 200  #: The most characters kept of a model's name.
 #: Used in estimates: bytes of text per token, and bytes of a stream's event without its text.
 _TOKEN_BYTES, _DELTA_BYTES = 4, 300
@@ -40,7 +40,7 @@ _NAMES: Mapping[str, str] = {
 
 
 class _Report(Struct):
-    """The usage fields of a response or of an event of its stream."""
+    """The model and the usage in a response or in an event of its stream."""
 
     model: str | None = None
     model_version: str | None = field(default=None, name="modelVersion")
@@ -57,8 +57,9 @@ _DECODER = msgspec.json.Decoder(_Answer)
 class UsageMeter:
     """Meters the usage of one response while it is forwarded.
 
-    If a response is cut off or cannot be read, unreported usage is estimated from the sizes of
-    request and response. Otherwise an agent that disconnects early would use a model for free.
+    Usage that a response does not report, such as one that is cut off, can be estimated from the
+    sizes of request and response. Otherwise an agent that disconnects early would use a model for
+    free.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:
@@ -71,7 +72,8 @@ class UsageMeter:
         self._numbers: dict[str, int] = {}
         self._size = 0  #: Bytes of the response, as they were sent.
         self._deltas = 0  #: Estimated tokens in the events of a stream.
-        self.lost = False  #: Whether the response was too large or not decompressible.
+        #: Whether reading stopped, because data was too large to buffer or not decompressible.
+        self.lost = False
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes of the response as the server sent them, compressed or not."""
@@ -96,9 +98,10 @@ class UsageMeter:
             self._held.clear()
 
     def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
-        """Return the model and its usage, or None if the response has none.
+        """Return the model and its usage, or None if there is none.
 
-        `request_size` is in bytes. If it is None, unreported usage is not estimated.
+        The model is empty if the response does not name it. `request_size` is in bytes. If it is
+        None, unreported usage is not estimated.
         """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))

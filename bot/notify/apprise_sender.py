@@ -2,7 +2,7 @@
 
 https://github.com/caronc/apprise: pure Python, two-clause BSD license. It is an optional extra,
 because few people need it, and loading its 180 services takes half a second and 20 MB of memory,
-besides 14 MB on disk. It is loaded with the first message. Each message has its own Apprise object
+besides 14 MB on disk. It is loaded at its first use. Each message has its own Apprise object
 in one thread, so that threads share only the registry of services. Each service has its own time
 limits.
 """
@@ -28,7 +28,7 @@ def is_installed() -> bool:
 class AppriseSender:
     """Sends to one URL.
 
-    A repeated message says so in its text, because receivers cannot recognise it.
+    A repeated message says so in its text, because receivers cannot recognise repetitions.
     """
 
     def __init__(self, url: str) -> None:
@@ -52,7 +52,10 @@ class AppriseSender:
             raise NotSent(self._redact(why))
 
     def address(self) -> tuple[str, int] | None:
-        """Return the host and port to test; None if the URL has none, as for a cloud service."""
+        """Return the host and port to test; None unless both are known, as for mail.
+
+        Raises `NotSent`.
+        """
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port
         return (host, port) if host and port else None

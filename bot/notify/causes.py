@@ -1,4 +1,4 @@
-"""Derives what people are to be notified of from the database, and words the messages."""
+"""Finds what people are to be notified of, from the database, and makes the messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta

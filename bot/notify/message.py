@@ -23,7 +23,7 @@ class Notification(Struct, frozen=True, kw_only=True):
     """A message for one notifier. It is the same at every attempt."""
 
     type: str  #: The event's name in webhooks, such as `session.needs_person`.
-    at: datetime  #: When the bot found the cause.
+    at: datetime  #: When the session ended, the digest was due, or the bot found the cause.
     priority: str
     title: str
     text: str
@@ -35,7 +35,7 @@ class Notification(Struct, frozen=True, kw_only=True):
     def of(
         cls, type: str, at: datetime, priority: str, words: Words, data: object
     ) -> "Notification":
-        """Return a new message. `data` is a struct or mapping, which is converted to JSON."""
+        """Return a new message. `data` is a struct or mapping; its values become types of JSON."""
         return cls(
             type=type,
             at=at,
@@ -59,12 +59,12 @@ class Sender(Protocol):
     def send(self, message: Notification, *, repeated: bool) -> None:
         """Send a message; return once the receiver has accepted it. Raises `NotSent`.
 
-        `repeated` says that an earlier attempt was interrupted, so the receiver may have the
-        message already.
+        `repeated` says that the receiver may have the message already, because an earlier attempt
+        was interrupted or timed out.
         """
 
     def address(self) -> tuple[str, int] | None:
-        """Return the receiver's host and port, for a test connection; None if the URL has no host.
+        """Return the receiver's host and port for a test connection; None unless both are known.
 
         Raises `NotSent` if the URL cannot be used.
         """

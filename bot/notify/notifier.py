@@ -94,13 +94,16 @@ class Notifications:
     crash_point: AtCrashPoint
     may_act: Callable[[], bool]  #: Whether this bot holds the lease.
     executor: Executor  #: It has a thread for each notifier.
-    on_sent: Callable[[], None] = lambda: None
+    on_sent: Callable[[], None] = lambda: None  #: Called after each message that was sent.
     #: Since when a message's cause is gone, by number of the message.
     _gone: dict[int, datetime] = field(default_factory=dict, init=False)
     _began: bool = field(default=False, init=False)
 
     def look(self) -> None:
-        """Store new messages, and start to send each notifier's next due message."""
+        """Store new messages, and start to send each notifier's next due message.
+
+        The first call deletes the messages of notifiers that are no longer configured.
+        """
         if not self._began:
             self.store.notifications.keep_only([one.name for one in self.notifiers])
             self._began = True

@@ -85,12 +85,15 @@ def existing(folder: Path) -> list[Path]:
 
 
 def load_command(folder: Path) -> str:
-    """Return the shell command that sets the variables in a folder's file of secrets."""
+    """Return the shell command that exports the variables in a folder's file of secrets."""
     return f"set -a; . {quote(f'{folder}/{SECRETS}')}; set +a"
 
 
 def stored_variables(folder: Path) -> list[str]:
-    """Return the names of the variables in a folder's file of secrets; none if it is unreadable."""
+    """Return the names of the variables that a folder's file of secrets gives a value.
+
+    Empty if the file is missing or unreadable.
+    """
     try:
         text = (folder / SECRETS).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -132,7 +135,7 @@ def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") ->
 
     `text` is the configuration, `secrets` are values by environment variable, `key` is the App's
     private key or empty. Raises `OSError`; existing files are not overwritten. If some file cannot
-    be written, or the person interrupts the writing, no file remains.
+    be written, or the person interrupts the writing, the files written before are deleted.
     """
     variables = {**secrets, "MERGEWRIGHT_PAGE_TOKEN": token_hex(32)}
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())

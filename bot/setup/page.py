@@ -85,7 +85,10 @@ class SetupPage:
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:
-        """Return status, redirect (or "") and content for a request target and its Host."""
+        """Return status, redirect (or "") and content for a request target and its Host.
+
+        A request to `/created` with GitHub's code calls `take`.
+        """
         parts = urlsplit(target)
         if (
             f"http://{host}/" != self.url
