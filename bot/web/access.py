@@ -83,8 +83,10 @@ class Access:
     def guard(self, connection: Connection, handler: BaseRouteHandler) -> None:
         """Raise an error unless the visitor may use this route, and note who they are.
 
-        401: nobody is signed in. 403: the visitor lacks the role, no way to sign in is configured,
-        or another site sent the request. 404: the visitor may not know that the session exists.
+        400: the request has an unknown host name. 401: nobody is signed in. 403: the visitor lacks
+        the role, no way to sign in is configured, or another site sent the request. 404: the
+        session does not exist, or the visitor may not know of it. 429: too many wrong tokens were
+        tried. 503: GitHub does not say what the visitor may do.
         """
         needs = handler.opt.get(NEEDS)
         if needs is None:
@@ -145,7 +147,10 @@ class Access:
             )
 
     def roles_now(self, connection: Connection) -> Callable[[str], Role] | None:
-        """Return the visitor's role in each project, for an open stream; None if it has to end."""
+        """Return the visitor's role in each project, for an open stream; None if it has to end.
+
+        Raises 429 and 503 as `guard` does.
+        """
         visitor = self._by_token(connection) or self._by_cookie(connection, note=False)
         return None if visitor is None else self.reach(visitor).snapshot()
 
@@ -187,7 +192,7 @@ class Access:
         """Raise an error if another site may have caused the request, with the browser's cookies.
 
         That site's name may resolve to this server (DNS rebinding), or its page may send a form
-        here. A request that names the server by its IP address cannot come from such a site.
+        here. A request that names the server by its IP address is no DNS rebinding.
         """
         host = connection.headers.get("host", "")
         name = _split(f"//{host}").hostname or ""
@@ -214,7 +219,8 @@ class Access:
 def is_secure(connection: Connection) -> bool:
     """Whether a proxy in front of the server ended TLS.
 
-    The header may be forged, but the only effect is that the cookie is not sent over plain HTTP.
+    The header X-Forwarded-Proto may be forged, but the only effect is that the cookie is not sent
+    over plain HTTP.
     """
     return connection.headers.get("x-forwarded-proto") == "https"
 
@@ -227,7 +233,7 @@ async def send_cookie(message: Message, scope: Scope) -> None:
 
 
 class LiveReach:
-    """What the visitor of an open stream may see, checked again every few seconds."""
+    """What the visitor of an open stream may see, checked again every 15 seconds."""
 
     def __init__(self, access: Access, connection: Connection) -> None:
         self._read = partial(access.roles_now, connection)
@@ -237,14 +243,14 @@ class LiveReach:
     async def roles(self) -> Callable[[str], Role] | None:
         """Return the visitor's role in each project; None if the stream has to end."""
         if time.monotonic() >= self._until:
-            with suppress(HTTPException):  # Too many guesses by others: what is known remains.
+            with suppress(HTTPException):  # 429 or 503: what is known remains.
                 self._roles = await asyncio.to_thread(self._read)
             self._until = time.monotonic() + _STREAM_SECONDS
         return self._roles
 
 
 def _bearer(connection: Connection) -> str:
-    """Return the token of the Authorization header; empty if there is none."""
+    """Return the bearer token of the Authorization header; empty if there is none."""
     # Headers are decoded as Latin-1; tokens with other letters are sent as UTF-8.
     shown = connection.headers.get("authorization", "").encode("latin-1").decode(errors="replace")
     scheme, _, token = shown.partition(" ")

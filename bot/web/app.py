@@ -66,9 +66,9 @@ def build(
 
     Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, which is called
     for each, says that this bot is on standby. `policy_of` returns a project's policy, `caps` the
-    limits of the queue. `keyboard` takes what people type into terminals. `people` reads what they
-    may do at GitHub, `sign_in` who they are. If both are None, an empty `page_token` disables the
-    pages and the API.
+    limits of the queue. `keyboard` takes what people type into terminals. `people` reads from
+    GitHub what visitors may do, `sign_in` who they are. If people do not sign in with GitHub
+    according to the settings, an empty `page_token` disables the pages and the API.
     """
     views = Views(store, settings, policy_of, caps, terminal, inbox, health)
     https = settings.public_url.startswith("https:")
@@ -105,7 +105,7 @@ def build(
 
 
 class _Application(Litestar):
-    """The web application. Deliveries bypass Litestar, which takes a sixth of their time."""
+    """The web application. Deliveries bypass Litestar, which would take a sixth of their time."""
 
     webhook: ASGIApp
 
@@ -120,7 +120,10 @@ class _Application(Litestar):
 def _refused(
     request: Request[object, object, State], problem: HTTPException
 ) -> Response[str] | Response[Problem]:
-    """Return the response to an error outside all routes: HTML for browsers, else JSON."""
+    """Return the response to an error outside pages and API: HTML for browsers, else JSON.
+
+    Under `/api/` and `/webhooks/` it is always JSON.
+    """
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):
         return as_page(request, problem)
@@ -128,7 +131,7 @@ def _refused(
 
 
 async def _protect(message: Message, _: Scope) -> None:
-    """Add security headers, with which browsers load and run only what this server sends."""
+    """Add missing security headers, so that browsers load and run only what this server sends."""
     if message["type"] == "http.response.start":
         given = {name for name, _ in message["headers"]}
         missing = (header for header in _HEADERS if header[0] not in given)

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 #: The number of events in memory; clients that are further behind read from the store.
 _KEPT = 2000
 _BATCH = 500  #: The most events that are read from the store at once.
-#: The history is read this often, because no notice comes of changes by other processes.
+#: The history is read at least this often, because no notice comes of changes by other processes.
 _POLL_SECONDS = 0.2
 
 

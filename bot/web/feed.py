@@ -36,7 +36,7 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _read(self, last: int) -> None:
-        """Add the messages after number `last`, and continue until the server stops."""
+        """Add the messages after number `last`, and new ones until the server stops."""
 
     @abstractmethod
     async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
@@ -48,8 +48,8 @@ class Feed(ABC, Generic[T]):
     async def follow(self, last: int | None = None) -> AsyncGenerator[Sequence[T], None]:
         """Yield the messages after number `last`; an empty sequence is a keepalive.
 
-        If `last` is None, only new messages are yielded. Ends when the server stops, or when
-        messages that the client has not received are lost.
+        If `last` is None, only new messages are yielded. Ends when the server stops, when `_read`
+        fails, or when messages that the client has not received are lost.
         """
         self._clients += 1
         try:

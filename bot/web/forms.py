@@ -56,7 +56,7 @@ class _Ask(Struct, frozen=True):
 
 class _Spawn(Struct, frozen=True):
     project: str
-    prompt: str  #: Of a chat the first message, or empty.
+    prompt: str  #: For a chat, its first message, or empty.
     chat: bool = False
     agent: str = ""  #: If empty, the project's.
     csrf: str = ""
@@ -103,7 +103,7 @@ def buttons(head: SessionHead) -> list[Button]:
 def message_buttons(row: SessionSummary) -> list[Button]:
     """Return the buttons of the message form, `answer` first if the agent asks a question.
 
-    None for a session that has ended.
+    The list is empty for a session that has ended.
     """
     if row.status not in _ALIVE:
         return []

@@ -8,14 +8,14 @@ from lifecycle.model.roles import Role
 
 
 class FreezeViews:
-    """Reads and changes freezes, of everything or of a project."""
+    """Reads and changes freezes of everything (empty `scope`) or of a project (`project:NAME`)."""
 
     def __init__(self, store: Store, reach: Reach) -> None:
         self._freezes = store.freezes
         self._reach = reach
 
     def all(self) -> list[Freeze]:
-        """Return the freezes in effect."""
+        """Return the freezes in effect that the visitor sees."""
         seen = self._reach.projects()
         return [
             one
@@ -24,13 +24,16 @@ class FreezeViews:
         ]
 
     def add(self, scope: str, actor: str) -> list[Freeze]:
-        """Freeze everything or a project, and return all freezes. Raises 400, 403 or 404."""
+        """Freeze everything or a project, and return the freezes that the visitor sees.
+
+        Raises 400, 403 or 404.
+        """
         self._check(scope)
         self._freezes.add(scope, actor)
         return self.all()
 
     def remove(self, scope: str, actor: str) -> list[Freeze]:
-        """Undo a freeze of everything or a project, and return the others.
+        """Undo a freeze of everything or a project, and return those that the visitor still sees.
 
         Raises 400, 403 or 404.
         """
@@ -39,7 +42,7 @@ class FreezeViews:
         return self.all()
 
     def may_change(self, scope: str) -> bool:
-        """Whether the visitor may freeze and unfreeze everything (empty `scope`) or a project."""
+        """Whether the visitor may freeze and unfreeze a scope."""
         if not scope:
             return self._reach.everywhere() >= Role.ADMIN
         return self._reach.role(scope.removeprefix("project:")) >= Role.ADMIN

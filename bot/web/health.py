@@ -17,10 +17,10 @@ class Health(Struct, frozen=True, kw_only=True):
     """The state of the bot's process. It is read on every delivery, so reading must be cheap."""
 
     scheduler: bool  #: Whether the scheduler is running.
-    #: Why this instance does not act: another instance does, or its database is damaged. Empty if
-    #: it acts.
+    #: Why this instance does not act, such as another one that does, or a damaged database. Empty
+    #: if it acts.
     standby_reason: str = ""
-    #: Seconds since all agents were last observed. None if this instance does not act.
+    #: Seconds since all agents were last observed. None if this instance has never acted.
     sweep_age: float | None = None
     sweep_late: bool = False  #: Whether `sweep_age` is too high to know any agent's state.
 

@@ -38,7 +38,8 @@ class Watchers:
     async def watch(self, pulse: float = PULSE_SECONDS) -> AsyncGenerator[frozenset[str], None]:
         """Yield the IDs of changed sessions.
 
-        The set is empty at first, and whenever nothing has changed for `pulse` seconds.
+        The set is empty at first, and whenever nothing has changed for `pulse` seconds. Ends when
+        the server stops.
         """
         stream = _Stream()
         self._streams.add(stream)

@@ -1,4 +1,4 @@
-"""The installation's one token for the pages, and the limit on guesses."""
+"""The installation's one token for the pages and the API, and the limit on guesses."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from litestar.exceptions import TooManyRequestsException
 
-#: The most different wrong words a minute, of all visitors and by all ways together.
+#: The most different wrong words a minute that one `Guesses` allows to all visitors together.
 _GUESSES_A_MINUTE = 60
 _MINUTE = 60.0
 
@@ -28,8 +28,8 @@ class PageToken:
     def opens(self, token: str) -> bool:
         """Whether this is the token, compared in constant time.
 
-        After too many wrong tokens, raises 429 without comparing. Signed-in browsers stay signed
-        in.
+        After too many wrong tokens, raises 429 for every other token, without comparing it.
+        Signed-in browsers stay signed in.
         """
         if self._guesses.is_known(token):
             return False
@@ -44,7 +44,7 @@ class PageToken:
 
 
 class Guesses:
-    """The wrong words that all visitors tried in the last minute.
+    """The wrong words that all visitors tried, forgotten at the end of each minute.
 
     They are counted for all visitors together, because headers with an address, such as
     X-Forwarded-For, can be forged. A repeated word is not counted again, so that a program with an

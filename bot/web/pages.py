@@ -1,4 +1,4 @@
-"""The HTML page of the board, and what all pages share.
+"""The HTML pages of the board and the API, and what all pages share.
 
 The pages of a session are in `session_pages`, sign-in in `sign_in_pages`, most others in
 `overview_pages`.
@@ -55,7 +55,7 @@ class _Changed(Struct, frozen=True):
 
 
 class _News(Struct, frozen=True):
-    """A changed session as JSON: one for visitors who may give commands, one for the others."""
+    """A changed session as JSON, in two versions: for visitors with write access, and others."""
 
     project: str
     steered: bytes
@@ -172,7 +172,10 @@ def page_routes(
 
 
 def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[str]:
-    """Return an error page, which says what is wrong and what to do about it."""
+    """Return an error page, which says what is wrong and what to do about it.
+
+    For 401, redirects to the sign-in, unless the request is for the stream of events.
+    """
     error = problem if isinstance(problem, HTTPException) else InternalServerException(FAILED)
     if error.status_code == 401 and request.url.path != "/events":
         return Redirect(sign_in_url(_page_of(request)), status_code=303)
@@ -186,7 +189,7 @@ def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[s
 
 
 def sign_in_url(page: str, path: str = "/login") -> str:
-    """Return the address to sign in. It leads on to a page, which is a path with a query."""
+    """Return the address to sign in, which leads on to `page`, a path that may have a query."""
     return f"{path}?{urlencode({'next': page})}" if page not in ("", "/") else path
 
 

@@ -1,4 +1,7 @@
-"""People's tokens for programs. Each acts for its person, within its scope, until it expires."""
+"""People's tokens for programs.
+
+Each acts for its person, within its scope, until it expires or is revoked.
+"""
 
 import hashlib
 import secrets
@@ -63,6 +66,7 @@ class PersonalTokens:
     def find(self, token: str) -> Visitor | None:
         """Return the visitor for whom a token acts; None if it is unknown, revoked or expired.
 
+        Notes the use of the token.
         The number of guesses needs no limit, because a token has 256 random bits.
         """
         found, now = self._store.personal_tokens.get(_hash(token)), self._store.clock()

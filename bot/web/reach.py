@@ -111,13 +111,14 @@ class Reach:
         return {name: one for name, one in projects if seen is None or name in seen}
 
     def repositories(self) -> tuple[str, ...] | None:
-        """Return the repositories of these projects; None for all."""
+        """Return the repositories of the projects that the visitor sees; None for all."""
         return None if self.is_whole else tuple(one.repository for one in self.seen().values())
 
     def check_command(self, repository: str, kind: str) -> None:
-        """Raise 403 unless the visitor may give a command.
+        """Raise 403 unless the visitor may give a command, or 503 if GitHub does not answer.
 
-        The check is the same as for comments.
+        The person is checked as for comments, and the scope of a personal token, too. Everybody
+        with the page's token may give every command.
         """
         if self.is_whole:
             return
@@ -144,7 +145,8 @@ def refused(role: Role, where: str) -> PermissionDeniedException:
 def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
     """Return the error 404 for a session that does not exist, or that the visitor may not see.
 
-    If a request for the session was refused, people who see its project get the reason.
+    If the session was requested by a command with `spawn`, people who see its project get the
+    reason for a refusal, or the advice to wait until it is open.
     """
     if reach.role(id.rpartition("-")[0]):
         if store.commands.requested(id):

@@ -55,7 +55,7 @@ _CODE = re.compile("`([^`]+)`")
 
 @cache
 def templates() -> Callable[..., str]:
-    """Return a function that renders the template of a file name, with all values escaped."""
+    """Return a function that renders the template with a file name, with all values escaped."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -101,7 +101,7 @@ def _time(at: datetime) -> Markup:
 
 
 def _sentence(text: str) -> Markup:
-    """Return a phrase as a sentence, with code between backticks."""
+    """Return a phrase as a sentence in HTML. Text between backticks becomes code."""
     return _marked(page_text.sentence(text))
 
 
@@ -144,7 +144,10 @@ def _url(path: str, **fields: object) -> str:
 
 
 def _board_url(filter: BoardFilter, **changes: str) -> str:
-    """Return the URL of the board's first page for a filter with some fields changed."""
+    """Return the URL of the board for a filter with some fields changed.
+
+    It is that of the first page unless `changes` has another cursor as `after`.
+    """
     fields = {**msgspec.structs.asdict(filter), "after": "", **changes}
     if fields["sort"] == DEFAULT_SORT:
         fields["sort"] = ""

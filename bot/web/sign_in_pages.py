@@ -47,11 +47,14 @@ _MOST_OF_PAGE = 1000  #: A longer path is left out.
 
 class _Login(Struct, frozen=True):
     token: str = ""
-    next: str = ""  #: The page to show, as `own_page` returns it.
+    next: str = ""  #: The page to show after sign-in, to be checked by `own_page`.
 
 
 def own_page(page: str) -> str:
-    """Return a path with a query on this server; `/` for everything else, and for a sign-in."""
+    """Return `page` if it is a path on this server, with or without a query; otherwise `/`.
+
+    Also returns `/` for the paths of sign-in and sign-out, and for very long ones.
+    """
     if len(page) > _MOST_OF_PAGE or not _OWN_PAGE.fullmatch(page):
         return "/"
     return "/" if re.match(r"/log(in|out)\b", page) else page

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 COOKIE = "mergewright-page"
 #: A request is noted once in this time.
 _NOTED = timedelta(minutes=1)
-#: How long a browser keeps a cookie until it gets the next one, so that a copy ends.
+#: How long a browser keeps a cookie until it gets the next one, so that a stolen copy ends.
 _RENEWED = timedelta(hours=1)
 #: How long a cookie remains valid after the next one was first used, for requests under way.
 _REMAINS = timedelta(minutes=1)
@@ -99,7 +99,7 @@ class SignIns:
             self._store.sign_ins.end(digest)
 
     def end_all(self, visitor: Visitor) -> None:
-        """Sign all browsers of a visitor out."""
+        """Sign all browsers of a person out, or all that signed in with the page's token."""
         self._store.sign_ins.end_all(visitor.login)
 
     def cookie(self, token: str, visitor: Visitor, *, secure: bool) -> Cookie:

@@ -68,7 +68,7 @@ class KeysRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class AcceptedKeys(Struct, frozen=True, kw_only=True):
-    """What was accepted. The bot types it at once, or drops it within ten seconds."""
+    """What was accepted. The bot types it at once, or drops it if ten seconds have passed."""
 
     session: Annotated[str, Meta(examples=["widgets-12"])]
     run: Annotated[int, Meta(description="The run whose terminal it is typed into.", examples=[1])]
@@ -86,7 +86,10 @@ class _Keys(Struct, frozen=True):
 def type_keys(
     keyboard: TerminalInput, views: Views, id: str, wanted: KeysRequest, by: str, request: str
 ) -> Response[AcceptedKeys]:
-    """Have keys typed into a session's terminal, or raise an error that says why not."""
+    """Have keys typed into a session's terminal, or raise an HTTP error that says why not.
+
+    `by` is the person who types. `request` is the idempotency key.
+    """
     session = views.session(id)
     try:
         with http_errors():
@@ -112,7 +115,7 @@ def type_keys(
 
 
 def keys_route(access: Access, keyboard: TerminalInput) -> HTTPRouteHandler:
-    """Return the route for the script of a session's terminal."""
+    """Return the route to which the script of the terminal's page sends what people type."""
 
     @post(
         "/sessions/{id:str}/keys",

@@ -102,7 +102,8 @@ class Views:
     """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist.
 
     `seen_by` returns the views of one visitor, for whom sessions of other projects do not exist.
-    Other views show everything, and are used to read data once for many visitors.
+    Without it, methods that depend on a visitor fail. Those that do not, such as `cards` and
+    `events`, read data once for many visitors.
     """
 
     reach: Reach  #: Of the visitor.
@@ -142,7 +143,7 @@ class Views:
         return session
 
     def row(self, id: str) -> SessionSummary:
-        """Return the summary of a session that lists show, or raise 404."""
+        """Return the summary of a session, as lists show it, or raise 404."""
         return summarize(self.session(id))
 
     def detail(self, id: str) -> SessionDetail:
@@ -197,7 +198,7 @@ class Views:
             return str(problem)
 
     def steps(self, id: str) -> list[StepLog]:
-        """Return the runs of the project's own commands in a session's workspace, or raise 404."""
+        """Return the last attempts at `setup` and `teardown` in a session, or raise 404."""
         self.session(id)
         logs = self._terminal.steps(id)
         return [replace(one, log=page_text.block(one.log)) for one in logs]
@@ -207,7 +208,7 @@ class Views:
         return [pull_report(pull) for pull in reversed(self.session(id).pulls)]
 
     def history(self, id: str, before: int, most: int) -> list[HistoryEntry]:
-        """Return the last events of a session before number `before`, newest first."""
+        """Return any session's last events before `before`, newest first; none if it is unknown."""
         return [history_entry(event) for event in self.store.history.page(id, before, most)]
 
     def events(self, after: int, most: int) -> list[HistoryEntry]:
@@ -220,12 +221,15 @@ class Views:
         return explain(self.store, id, self.policy_of(session.project), self.store.clock())
 
     def explained(self, id: str) -> ExplainedSession:
-        """Return the same in words and JSON, or raise 404."""
+        """Return the result of `explain` in words and JSON, or raise 404."""
         found, policy = self.explain(id), self.policy_of(self.session(id).project)
         return explained_session(found, self.store.outbox.of(id), policy)
 
     def prices(self, id: str) -> PriceNotes:
-        """Return what the costs of a session lack, or of all if `id` is empty. Raises 404."""
+        """Return the unpriced models of a session, and the day of the oldest configured price.
+
+        An empty `id` stands for all sessions that the visitor sees. Raises 404.
+        """
         if id:
             sessions = [self.session(id)]
         else:
@@ -241,10 +245,7 @@ class Views:
             return self._terminal.log_page(id, run, start, most)
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
-        """Return `most` messages of a run from number `first`, or raise 404.
-
-        Run 0 is the last one.
-        """
+        """Return up to `most` messages of a run (0: the last) from number `first`, or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.transcript(id, run, first, most)
@@ -265,7 +266,7 @@ class Views:
         return board(self.store, filter, self._caps(), self.reach.projects())
 
     def cards(self, ids: Iterable[str]) -> Iterator[Card]:
-        """Yield sessions without regard to a visitor. Leaves out missing and unreadable ones."""
+        """Yield the cards of any sessions. Leaves out missing and unreadable ones."""
         queued = {one.session: one for one in self.store.slots.queue(self._caps())}
         for name in sorted(ids):
             try:
@@ -289,7 +290,7 @@ class Views:
         return self._settings.polls
 
     def projects(self) -> Mapping[str, ProjectSettings]:
-        """Return the projects by name."""
+        """Return the projects that the visitor sees, by name."""
         return self.reach.seen()
 
     def project_entries(self) -> tuple[ProjectEntry, ...]:
@@ -303,14 +304,14 @@ class Views:
         return project_detail(self.store, self._settings, name, policy, self._caps())
 
     def project(self, name: str) -> ProjectSettings:
-        """Return a configured project, or raise 404."""
+        """Return a project that the visitor sees, or raise 404."""
         projects = self.projects()
         if name not in projects:
             raise unknown(f"No project {name[:80]!r}.", sorted(projects))
         return projects[name]
 
     def check_agent(self, name: str) -> None:
-        """Raise 404 if `name` is neither empty nor an agent or agent type."""
+        """Raise 404 unless `name` is empty, an agent, an agent type or `AGENT TYPE`."""
         known = requestable(self._settings.identities)
         if name and name not in known:
             raise unknown(f"No agent {name[:80]!r}.", sorted(known))
@@ -322,13 +323,13 @@ class Views:
         return [one for one in queue if seen is None or one.project in seen]
 
     def agents(self) -> list[AgentRecord]:
-        """Return the records of all agents."""
+        """Return the records of all agents, in the repositories that the visitor sees."""
         identities = self._settings.identities
         return self.store.agents.records(identities, self.reach.repositories())
 
     @property
     def agent_names(self) -> list[str]:
-        """Return the names of the configured agents."""
+        """The names of the configured agents."""
         return sorted(self._settings.identities)
 
     def agent(self, name: str) -> AgentDetail:

@@ -127,7 +127,7 @@ _REPEATED = {
 
 
 async def _check_types(request: Request[Any, Any, Any]) -> None:
-    """Raise 400 where a value has another type: Litestar takes 0 for false, and "12" for 12."""
+    """Raise 400 where a value has a wrong type: Litestar takes 0 for false, and "12" for 12."""
     try:
         body = msgspec.json.decode(await request.body(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -158,9 +158,10 @@ def start_session(
 ) -> Response[AcceptedCommand]:
     """Start an agent on an issue, with a prompt, or for a chat.
 
-    The bot reads the issue and then creates the session, or posts on the issue why it does not. If
-    the body names an issue and nothing else but an agent, an ended session of the issue is
-    restored.
+    The bot reads the issue, if there is one, and then creates the session. If it does not,
+    `GET /api/v1/commands/KEY` says why, and so does a comment on the issue unless the request came
+    with the page's token. If the body names an issue and at most an agent besides, an ended session
+    of the issue is restored.
     """
     views.check_agent(agent_of(data.agent))
     repository = views.project(data.project).repository
@@ -217,8 +218,8 @@ def give_command(
 ) -> Response[AcceptedCommand]:
     """Give a session a command, such as stop, retry, tell, answer or merge.
 
-    All commands of comments are available. The reply is in the session's `commands` once the bot
-    has applied the command.
+    All commands of comments are available, except `adopt` and those that only show something. The
+    reply is in the session's `commands` once the bot has applied the command.
     """
     session, key = views.session(id), f"api:{id}:{idempotency_key}"
     views.reach.check_command(session.repository, data.kind)
@@ -254,7 +255,7 @@ def press_keys(
 ) -> Response[AcceptedKeys]:
     """Type into the terminal of a session that runs in a sandbox.
 
-    The input goes to the agent's program unchanged, in the order of the requests, and at most
+    The input goes directly to the agent's program, in the order of the requests, and at most
     once; commands such as `tell` wait for the end of the agent's turn instead. The history names
     who typed how many characters, not which ones. An idempotency key is known for ten minutes.
     """
@@ -286,7 +287,8 @@ def set_metadata(
 ) -> dict[str, str]:
     """Set keys of a session's metadata, which the bot stores but does not use.
 
-    The body is an object with the keys to set. The value null removes a key; other keys are kept.
+    The body is an object with the keys to set. The value null or an empty text removes a key; keys
+    that the body does not name are kept.
     The response has all metadata of the session.
     """
     wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]

@@ -73,7 +73,7 @@ async def follow_events(
         ),
     ] = None,
 ) -> ServerSentEvent:
-    """Follow what happens in all sessions, or in those of a session or project.
+    """Follow what happens in all sessions, in those of a project, or in one session.
 
     Events arrive in order, each once, within a quarter of a second. The `id` of each event is the
     `id` of its entry in the history.
@@ -148,7 +148,10 @@ async def follow_log(
 async def _pages(
     views: AllViews, watchers: Watchers, id: str, page: LogPage
 ) -> AsyncGenerator[LogPage | None, None]:
-    """Yield `page` and the pages after it; None as a keepalive. Ends when the server stops."""
+    """Yield `page` and the pages after it; None as a keepalive.
+
+    Ends after the last page of an ended run, when the session is deleted, or when the server stops.
+    """
     now = asyncio.get_running_loop().time
     yield page
     sent = now()

@@ -188,7 +188,7 @@ def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
 
 @read("/sessions/{id:str}/steps", _TAG, in_session(Role.READ))
 def list_steps(views: AllViews, id: SessionPath) -> list[StepLog]:
-    """List the last attempts to run the project's own commands, with the end of their output."""
+    """List the last attempts at `setup` and `teardown`, with the end of their output."""
     return views.steps(id)
 
 
