@@ -22,7 +22,7 @@ from lifecycle.model.key import Key
 from lifecycle.model.names import MAKES_PULL, MODE, PERMISSION_MODES, agent_names, agent_of, mode_of
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
 from lifecycle.model.status import HELD, TERMINAL, Merge, Origin, PullState, Status
-from lifecycle.read.budgets import raised, spending_line
+from lifecycle.read.budgets import raised, shows_cost, spending_line
 from lifecycle.read.merging import barred
 from lifecycle.read.restores import RESTORABLE, RESTORES, names
 from lifecycle.read.sentences import short
@@ -344,12 +344,15 @@ def _refusal(
 
 def _say(sentence: str, judged: Judged, command: Command) -> str:
     view = judged.view
+    # Only commands that were given on GitHub get their replies there.
+    with_cost = not command.number or shows_cost(view.facts, view.policy)
+    spent = spending_line(view.facts, view.policy, view.now, with_cost=with_cost)
     given = {
         "status": judged.status.value,
         "because": judged.because,
         "remedy": advice_on(judged.reason),
         "blockers": "".join(f"\n- {blocker.sentence}" for blocker in judged.blockers),
-        "budget": f"\n- {spending_line(view.facts, view.policy, view.now)}",
+        "budget": f"\n- {spent}",
         "text": command.text,
         "agent": agent_of(command.text),
     }

@@ -244,15 +244,19 @@ def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
     return keys.budget(reached.row.name, reached.limit, since)
 
 
-def spending_line(facts: Facts, policy: Policy, now: datetime) -> str:
-    """Return the session's spending, with its dollar limit, in one line."""
+def spending_line(facts: Facts, policy: Policy, now: datetime, *, with_cost: bool = True) -> str:
+    """Return the session's spending, with its dollar limit, in one line.
+
+    Without the cost, only the hours of work remain.
+    """
+    hours = f"{facts.spent.active_seconds / _HOUR:.1f} hours of work"
+    if not with_cost:
+        return f"spent: {hours}"
     usd = limit_of(BUDGETS[0], facts, policy, now)
     of = f" of {usd:.2f}" if usd else ""
     without = f" ({facts.spent.unpriced} without a price)" if facts.spent.unpriced else ""
-    return (
-        f"spent: {facts.spent.cost_usd:.2f}{of} USD, {facts.spent.tokens} tokens{without}, "
-        f"{facts.spent.active_seconds / _HOUR:.1f} hours of work"
-    )
+    dollars = f"{facts.spent.cost_usd:.2f}{of} USD"
+    return f"spent: {dollars}, {facts.spent.tokens} tokens{without}, {hours}"
 
 
 def cost(spent: Spending) -> str:

@@ -178,6 +178,21 @@ def test_status_and_why_list_the_blockers_and_the_spending() -> None:
     assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer in the agent's terminal.")
 
 
+@pytest.mark.parametrize("kind", ["status", "why", "budget"])
+def test_a_reply_on_github_names_no_cost_in_a_public_repository(kind: str) -> None:
+    public = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
+    private = replace(public, issue=replace(public.issue, private=True))
+    text = answer(asking(kind, public, number=12))
+    assert "- spent: 0.0 hours of work" in text
+    assert "USD" not in text
+    assert "tokens" not in text
+    assert "- spent: 1.50 of" in answer(asking(kind, private, number=12))
+    assert "- spent: 1.50 of" in answer(asking(kind, public)), "which only this machine shows"
+    asked = command(kind, text=TEXT.get(kind, ""), number=12)
+    shown = decision(replace(public, commands=(asked,)), public_cost=True)
+    assert "- spent: 1.50 of" in answer(shown)
+
+
 def test_a_restart_starts_one_new_run_at_once() -> None:
     life = Life().agent_works().person_commands("restart")
     assert life.sent("start:") == ["start:first#1", "start:restart:comment-1#2"]
