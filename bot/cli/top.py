@@ -20,7 +20,8 @@ from bot.cli.top_source import BoardSource
 from bot.show.board import Board, BoardGroup, Card
 from bot.show.next_action import NextAction
 from bot.text.next_action import ANSWER, BUTTONS, MESSAGE
-from bot.text.page_text import sentence, status_words
+from bot.text.page_text import sentence
+from lifecycle.model.status import status_words
 
 #: The board is read again after this time even if nothing is known to have happened.
 _REFRESH_SECONDS = 15.0
@@ -28,7 +29,7 @@ _REFRESH_SECONDS = 15.0
 _RETRY_SECONDS = 3.0
 #: Events that follow each other within this time are read together.
 _TOGETHER_SECONDS = 0.1
-_ID, _STATUS, _AGE, _PULLS = 14, 17, 4, 5
+_ID, _STATUS, _AGE, _PULLS = 14, 20, 4, 5
 _EMPTY: Final = "No sessions yet. Label an issue, or open one with `mergewright spawn`."
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from lifecycle.model import actions as do
 from lifecycle.model.status import Origin
+from lifecycle.model.text import counted
 
 _EVENTS: Final[Mapping[str, str]] = {
     "created": "Issue #{issue} given to the agent {agent}: {title}",
@@ -61,7 +62,7 @@ def describe_action(action: do.Action) -> str:
 
 def characters(count: int) -> str:
     """Return how much a person typed, in words; a key such as Enter counts as a character."""
-    return f"{count:,} character{'' if count == 1 else 's'}"
+    return counted(count, "character")
 
 
 def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str]) -> str:

@@ -10,10 +10,11 @@ from itertools import islice
 from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line, without_markup
-from bot.text.page_text import full_stop, outcome_words, sentence, status_words
+from bot.text.page_text import outcome_words, sentence
 from lifecycle.model.actions import StatusSummary
 from lifecycle.model.names import NAME
-from lifecycle.model.status import Status
+from lifecycle.model.status import Status, status_words
+from lifecycle.model.text import full_stop
 
 _ZERO_WIDTH = "\u200b"
 # GitHub accepts bodies of up to 65,536 characters, and titles of up to 256.

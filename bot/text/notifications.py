@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from bot.text.messages import PRIORITIES
 from bot.text.neutralize import cut, neutralize, one_line, without_markup
-from bot.text.page_text import full_stop, sentence, status_words
+from bot.text.page_text import sentence
 from lifecycle.judge.reasons import Priority
-from lifecycle.model.status import Status
-from lifecycle.model.text import plain
+from lifecycle.model.status import Status, status_words
+from lifecycle.model.text import full_stop, plain
 
 #: In characters: chat services accept at least 2,000 in a message.
 _TEXT_LIMIT, _PART_LIMIT = 1_800, 1_000

@@ -2,7 +2,8 @@
 
 import re
 
-from lifecycle.model.text import plain, settled
+from lifecycle.model.status import Status, status_words
+from lifecycle.model.text import full_stop, plain, settled
 
 # Control characters that separate words. `plain` removes terminal sequences later; a tab replaces
 # the characters because, unlike a space, it is part of no sequence.
@@ -12,15 +13,7 @@ _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-
 _HIDDEN = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
-#: Statuses whose names do not read as English.
-_STATUS_WORDS = {"pr_open": "pull request open", "ci_failed": "checks failed"}
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-_OUTCOME_WORDS = {
-    "killed": "stopped",
-    "errored": "failed",
-    "done": "completed without a merge",
-    "terminated": "closed or unlabelled",
-}
 
 
 def block(text: str) -> str:
@@ -49,14 +42,9 @@ def link(url: str) -> str:
     return url if url.startswith(("https://", "http://")) else ""
 
 
-def status_words(status: str) -> str:
-    """Return a status in the words of pages and reports, such as "needs input"."""
-    return _STATUS_WORDS.get(status, status.replace("_", " "))
-
-
 def outcome_words(status: str) -> str:
     """Return how a session ended, such as "stopped", to be put after a number of sessions."""
-    return _OUTCOME_WORDS.get(status, status)
+    return "completed without a merge" if status == Status.DONE else status_words(status)
 
 
 def sentence(text: str) -> str:
@@ -67,10 +55,3 @@ def sentence(text: str) -> str:
     word = text.partition(" ")[0]
     named = ":" in word[:-1] or any(map(str.isdigit, word)) or _COMMIT.fullmatch(word)
     return full_stop(text if named else text[:1].upper() + text[1:])
-
-
-def full_stop(text: str) -> str:
-    """Return a phrase with a full stop, unless it ends with punctuation or has several lines."""
-    ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
-    ended = ended or (text.endswith(")") and "?" in text)  # A question with its choices.
-    return text if ended else f"{text}."

@@ -16,7 +16,8 @@ from bot.show.board import DEFAULT_SORT, BoardFilter
 from bot.text import page_text
 from bot.text.next_action import BUTTONS
 from bot.web.reach import Reach
-from lifecycle.model.status import Status
+from lifecycle.model.status import Status, status_words
+from lifecycle.model.text import counted
 
 #: The CSS class of each status.
 TONES: Final[Mapping[str, str]] = {
@@ -74,8 +75,8 @@ def templates() -> Callable[..., str]:
     environment.filters.update(
         sentence=_sentence,
         marked=_marked,
-        counted=_counted,
-        words=page_text.status_words,
+        counted=counted,
+        words=status_words,
         outcome=page_text.outcome_words,
         short=_short,
         usd=_usd,
@@ -108,11 +109,6 @@ def _sentence(text: str) -> Markup:
 def _marked(text: str) -> Markup:
     """Return a text as HTML. As on GitHub, text between backticks becomes code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it was escaped
-
-
-def _counted(count: int, noun: str) -> str:
-    """Return a count with its noun in singular or plural."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _short(sha: str) -> str:

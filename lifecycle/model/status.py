@@ -1,5 +1,6 @@
 """Values that describe a session: statuses, activities, reviews, reasons, merge blockers."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -34,6 +35,22 @@ class Status(StrEnum):
 TERMINAL = frozenset(
     {Status.MERGED, Status.ERRORED, Status.KILLED, Status.DONE, Status.TERMINATED, Status.CLEANUP}
 )
+
+
+#: The words for statuses whose names, which programs read, do not read as English.
+_WORDS: Final[Mapping[str, str]] = {
+    Status.SPAWNING: "starting",
+    Status.PR_OPEN: "pull request open",
+    Status.CI_FAILED: "checks failed",
+    Status.ERRORED: "failed",
+    Status.KILLED: "stopped",
+    Status.TERMINATED: "closed or unlabelled",
+}
+
+
+def status_words(status: str) -> str:
+    """Return a status in words, such as "needs input"."""
+    return _WORDS.get(status, status.replace("_", " "))
 
 
 class Origin(StrEnum):

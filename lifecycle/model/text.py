@@ -1,4 +1,4 @@
-"""Text of other people and programs, made safe for terminals and pages."""
+"""Text for people: plurals, full stops, and text of others made safe for terminals and pages."""
 
 import re
 
@@ -12,6 +12,18 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in singular or plural."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def full_stop(text: str) -> str:
+    """Return a phrase with a full stop, unless it ends with punctuation or has several lines."""
+    ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
+    ended = ended or (text.endswith(")") and "?" in text)  # A question with its choices.
+    return text if ended else f"{text}."
 
 
 def plain(text: str) -> str:

@@ -150,7 +150,7 @@ class Demo:
             assert self._stage.bot.session(name)["commands"] == []
             fold.get_by_role("button", name="Stop").click()
             expect(page.locator(".timeline")).to_contain_text(f"@{PERSON} gave the command stop")
-            expect(page.locator(".head .status")).to_have_text("killed")
+            expect(page.locator(".head .status")).to_have_text("stopped")
             expect(page.get_by_role("button", name="Start again")).to_be_visible()
             expect(page.locator("#confirm-stop")).to_have_count(0)
         eventually(lambda: not self._programs(name), "the agent's program has ended")

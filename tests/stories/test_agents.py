@@ -22,7 +22,8 @@ def test_a_session_fails_after_repeated_crashes_and_reports_the_last_output(worl
     assert session.reason == "provider_exit"
     assert "exited with code 3" in session.because
     eventually(
-        lambda: any("errored" in comment for comment in issue.comments_by()), "people are notified"
+        lambda: any("has failed" in comment for comment in issue.comments_by()),
+        "people are notified",
     )
     assert [entry["run"] for entry in issue.agent.received] == [1, 2, 3]
 

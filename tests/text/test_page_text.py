@@ -3,6 +3,7 @@
 import pytest
 
 from bot.text import page_text
+from lifecycle.model.status import Status, status_words
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,14 @@ def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
 )
 def test_only_http_urls_are_links(address: str, safe: str) -> None:
     assert page_text.link(address) == safe
+
+
+def test_statuses_are_shown_in_words_of_english() -> None:
+    """The names are for programs; a person reads that a session was stopped, not killed."""
+    shown = {status: status_words(status) for status in Status}
+    assert shown[Status.KILLED] == "stopped"
+    assert shown[Status.ERRORED] == "failed"
+    assert shown[Status.TERMINATED] == "closed or unlabelled"
+    assert shown[Status.SPAWNING] == "starting"
+    assert shown[Status.NEEDS_INPUT] == "needs input"
+    assert not [words for words in shown.values() if "_" in words]
