@@ -98,8 +98,8 @@ def upload_lfs(
     if not most or not lfs.uses_lfs(mirror, head):
         return None
     keep_lfs(locations, session, workspace, head)
-    if lfs.holding(mirror, head, redact.finds):
-        return Rejected(messages.LFS_FILE_REFUSED, Reason.PUSH_REFUSED)
+    if path := lfs.holding(mirror, head, redact.finds):
+        return Rejected(messages.lfs_file_refused(path), Reason.PUSH_REFUSED)
     if checked and (path := lfs.holding(mirror, head, looks_like_secret)):
         why = messages.held_commits(large=(), foreign=(), removed=(), suspicious=[(head, path)])
         return Rejected(why, Reason.COMMITS_HELD)

@@ -36,10 +36,7 @@ PRIORITIES: Final[Mapping[str, str]] = {
 
 def ready(sha: str) -> str:
     """Say that the pull request can be merged, and that the bot does so on command."""
-    return (
-        f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
-        f"Comment `/{NAME} merge` to merge it."
-    )
+    return f"{_ready(sha)} Comment `/{NAME} merge` to merge it."
 
 
 def ready_by_hand(sha: str, why: str = "") -> str:
@@ -47,18 +44,13 @@ def ready_by_hand(sha: str, why: str = "") -> str:
 
     `why` says why the bot cannot merge it; if empty, the reason is `auto-merge = "off"`.
     """
-    return (
-        f"Ready to merge: {sha[:7]} passed its checks and reviews, and nothing blocks it. "
-        f"{_by_hand('Merge it on GitHub', why)}"
-    )
+    return f"{_ready(sha)} {_by_hand('Merge it on GitHub', why)}"
 
 
 def ready_behind(sha: str) -> str:
     """Say that the pull request is behind its base, and that the bot merges it on command."""
-    return (
-        f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
-        f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
-    )
+    command = f"Comment `/{NAME} merge` to update it, run its checks again and merge it."
+    return f"{_ready_but_behind(sha)} {command}"
 
 
 def ready_behind_by_hand(sha: str, why: str = "") -> str:
@@ -66,11 +58,17 @@ def ready_behind_by_hand(sha: str, why: str = "") -> str:
 
     `why` is as in `ready_by_hand`.
     """
-    return (
-        f"Ready to merge: {sha[:7]} passed its checks and reviews, but is behind its base branch. "
-        f"Update it on GitHub or comment `/{NAME} update`. "
-        f"{_by_hand('Then merge it on GitHub', why)}"
-    )
+    update = f"Update it on GitHub or comment `/{NAME} update`."
+    return f"{_ready_but_behind(sha)} {update} {_by_hand('Then merge it on GitHub', why)}"
+
+
+def _ready(sha: str) -> str:
+    return f"Ready to merge: {sha[:7]} needs no more checks or reviews, and nothing blocks it."
+
+
+def _ready_but_behind(sha: str) -> str:
+    behind = f"{sha[:7]} is behind its base branch, and nothing else blocks it"
+    return f"Ready to merge after an update: {behind}."
 
 
 def _by_hand(what: str, why: str) -> str:
@@ -108,7 +106,8 @@ def handed_to_human(sha: str) -> str:
     """Say that a person pushed to the agent's branch, so that the agent gets no work for now."""
     return (
         f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
-        f"The agent continues when you write a request here, or after `/{NAME} resume`."
+        f"The agent continues when somebody with write access comments or reviews here, or after "
+        f"`/{NAME} resume`."
     )
 
 
@@ -300,8 +299,9 @@ def tracked_env_files(names: Iterable[str]) -> str:
 def without_git_lfs(repository: str) -> str:
     """Return why a run does not start: files of Git LFS cannot be written."""
     return (
-        f"{repository} has files of Git LFS, and git-lfs is not installed here: install it, or"
-        " set lfs-max-mb = 0 to have only their pointers in checkouts"
+        f"{repository} has files of Git LFS, and git-lfs is not installed on Mergewright's server:"
+        " ask its administrator to install it, or set lfs-max-mb = 0 to have only the pointers of"
+        " these files in checkouts"
     )
 
 
@@ -310,7 +310,7 @@ def too_many_lfs_files(megabytes: int, most: int) -> str:
     return (
         f"the checkout has {megabytes} MB of Git LFS files, more than lfs-max-mb = {most}: raise"
         " this setting, set it to 0 to have only the pointers of these files in the checkout, or"
-        " leave folders out with the setting `sparse`"
+        " list in the setting `sparse` only the folders that the checkout needs"
     )
 
 
@@ -322,18 +322,20 @@ def lfs_files_missing(paths: str) -> str:
     )
 
 
-#: Why a push is refused.
-LFS_FILE_REFUSED = (
-    "a file of Git LFS contains a secret of the server; remove the secret from this file in every"
-    " commit"
-)
+def lfs_file_refused(path: str) -> str:
+    """Return why a push is refused: a file of Git LFS contains a secret of the server."""
+    return (
+        f"{path}, a file of Git LFS, contains a secret of the server; remove the secret from this"
+        " file in every commit"
+    )
 
 
 def rewritten(adopted: str) -> str:
     """Say why commits are not pushed to an adopted branch: they replace a person's commits."""
     return (
-        f"the agent's commits are not on top of {adopted[:7]}, which was the pull request's head at"
-        " its adoption; rebase them onto that commit: Mergewright never rewrites people's commits"
+        f"the agent's commits are not on top of {adopted[:7]}, which was the pull request's head"
+        " when it was adopted; have the agent rebase its own commits onto it: Mergewright never"
+        " rewrites people's commits"
     )
 
 
@@ -393,6 +395,6 @@ def push_refused(reason: str) -> str:
     if not _NO_WORKFLOWS.search(reason):
         return reason
     return (
-        f"{reason}; with an App, grant `workflows: write` and accept it for the installation; "
-        f"with a token, add the scope `workflow`. Then comment `/{NAME} retry`"
+        f"{reason}; if the bot is a GitHub App, grant `workflows: write` and accept it for "
+        f"the installation; with a token, add the scope `workflow`. Then comment `/{NAME} retry`"
     )

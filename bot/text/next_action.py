@@ -65,7 +65,7 @@ BY_ITSELF: Final[Mapping[str, str]] = {
     Status.REVIEW_PENDING: "Review the pull request on GitHub.",
     Status.APPROVED: "Nothing to do yet: see what blocks the merge.",
     Status.MERGEABLE: "Nothing to do: Mergewright merges the pull request.",
-    Status.CLEANUP: "Nothing to do: the workspace is being removed.",
+    Status.CLEANUP: "Nothing to do: the session is ending.",
     Status.MERGED: "Done: the pull request is merged.",
     Status.DONE: "Done: nothing more happens here.",
 }

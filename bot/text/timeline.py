@@ -31,6 +31,7 @@ def _minor(text: str) -> Line:
 
 _COMMITTED: Final = "The agent committed `{0}`"
 _MERGED: Final = "Pull request {0} was merged"
+_AUTOMATICALLY: Final = " automatically (`policy.auto-merge`)"
 
 #: Patterns of the lines that observers record (`bot.store.observations`), with their sentences. The
 #: first pattern that matches counts; `{0}` and `{1}` are its groups.
@@ -47,7 +48,18 @@ _OBSERVED: Final = tuple(
         (r"program was ended by (signal \d+)", _minor("The agent's program was ended by {0}")),
         (r"program was lost: (.*)", Line("The agent's program was lost: {0}", "bad")),
         (r"program is gone", Line("The agent's program is gone", "bad")),
-        (r"runtime/program (\S+) -> (\S+)", _minor("Terminal and program: {0} before, {1} now")),
+        (
+            r"runtime/program ([^/\s]+)/([^/\s]+) -> \1/(\S+)",
+            _minor("The agent's program: {1} before, {2} now"),
+        ),
+        (
+            r"runtime/program ([^/\s]+)/([^/\s]+) -> ([^/\s]+)/\2",
+            _minor("The agent's terminal: {0} before, {2} now"),
+        ),
+        (
+            r"runtime/program ([^/\s]+)/([^/\s]+) -> ([^/\s]+)/(\S+)",
+            _minor("The agent's terminal: {0} before, {2} now; its program: {1} before, {3} now"),
+        ),
         (r"workspace at no commit", _minor("The workspace has no commit")),
         (r"workspace at (\w+)", Line(_COMMITTED, replaces=_COMMITTED.partition("{")[0])),
         (r"workspace has uncommitted changes", _minor("The workspace has uncommitted changes")),
@@ -241,12 +253,12 @@ def done_line(action: do.Action, result: str) -> Line:
             return Line(f"Pull request #{result} was opened", "busy")
         case do.MergePull(number=number, by=by):
             merged = _MERGED.format(f"#{number}")
-            why = f"as {person(by)} commanded" if by else "as the policy says"
+            why = f", as {person(by)} commanded" if by else _AUTOMATICALLY
             # GitHub, which names the bot alone, may have been read before.
-            return Line(f"{merged}, {why}", "landed", replaces=merged)
+            return Line(f"{merged}{why}", "landed", replaces=merged)
         case do.Enqueue(number=number, by=by):
-            why = f"as {person(by)} commanded" if by else "as the policy says"
-            return Line(f"Pull request #{number} was added to the merge queue, {why}", "busy")
+            why = f", as {person(by)} commanded" if by else _AUTOMATICALLY
+            return Line(f"Pull request #{number} was added to the merge queue{why}", "busy")
         case do.Dequeue(number=number):
             return Line(f"Pull request #{number} was removed from the merge queue", "warn")
         case do.RequestReview(reviewers=reviewers):

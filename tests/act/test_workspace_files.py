@@ -38,8 +38,9 @@ def test_no_run_starts_without_git_lfs(uses_lfs: Site, monkeypatch: pytest.Monke
         refusal = uses_lfs.tries_to_start()
     assert isinstance(refusal, Rejected)
     assert refusal.why == (
-        "acme/widgets has files of Git LFS, and git-lfs is not installed here: install it, or set"
-        " lfs-max-mb = 0 to have only their pointers in checkouts"
+        "acme/widgets has files of Git LFS, and git-lfs is not installed on Mergewright's server:"
+        " ask its administrator to install it, or set lfs-max-mb = 0 to have only the pointers of"
+        " these files in checkouts"
     )
     has(uses_lfs, lfs_max_mb=0)
     uses_lfs.workspace.remove()

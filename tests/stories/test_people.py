@@ -127,7 +127,7 @@ def test_without_merge_permission_the_bot_reports_ready_and_waits_for_a_command(
 ) -> None:
     issue = world.agent_opens_a_pull_request(mode="propose")
     pull = issue.pull.ci_passes().reviewer_approves()
-    pull.has_comment("passed its checks and reviews")
+    pull.has_comment("needs no more checks or reviews")
     assert not pull.pull.merged
     pull.pull.review(by=ALICE, state="COMMENTED", body="Good.\n\n@Mergewright-Bot merge")
     issue.becomes("merged")

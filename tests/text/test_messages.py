@@ -46,7 +46,10 @@ def test_a_push_without_permission_has_a_remedy() -> None:
     refusal = "refusing to allow a GitHub App to create or update workflow `a.yml` without"
     said = messages.push_refused(f"b: {refusal} `workflows` permission")
     assert said.startswith(f"b: {refusal}")
-    assert "with an App, grant `workflows: write` and accept it for the installation" in said
+    assert (
+        "if the bot is a GitHub App, grant `workflows: write` and accept it for the installation"
+        in said
+    )
     assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
@@ -57,6 +60,28 @@ def test_people_who_merge_by_hand_learn_why() -> None:
         " allows that, the comment `/mergewright merge` works too."
     )
     assert messages.ready_behind_by_hand("c" * 40).endswith("Then merge it on GitHub.")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        messages.ready,
+        messages.ready_by_hand,
+        messages.ready_behind,
+        messages.ready_behind_by_hand,
+    ],
+)
+def test_a_ready_pull_request_may_have_run_no_checks_and_have_no_review(message: Any) -> None:
+    said = message("c" * 40)
+    assert said.startswith("Ready to merge")
+    assert "passed" not in said
+    assert "reviewed" not in said
+
+
+def test_the_refusal_of_too_many_lfs_files_names_what_sparse_lists() -> None:
+    """`sparse` lists the only folders in a checkout, not those to leave out."""
+    said = messages.too_many_lfs_files(900, 500)
+    assert said.endswith("list in the setting `sparse` only the folders that the checkout needs")
 
 
 def test_plain_text_is_unchanged() -> None:

@@ -144,6 +144,14 @@ def test_the_reason_for_a_refused_push_is_one_line() -> None:
     assert rendered.startswith("[mw-1] Your newest commits were not pushed: the message of ``` a1")
 
 
+def test_only_a_branch_is_to_be_deleted_and_no_detached_head() -> None:
+    for where, deletes in (("spike", True), ("", False)):
+        rendered = Prompts().render(
+            Prompt(name="move_commits"), {"where": where, "head": "a" * 40, "branch": "mw/1"}, "m"
+        )
+        assert ("delete\nthe branch `spike`." in rendered) is deletes
+
+
 def test_prompt_files_and_table_match() -> None:
     files = (resources.files("config") / "prompts").iterdir()
     assert {file.name for file in files} == {f"{name}.md" for name in NAMES}

@@ -36,7 +36,20 @@ NOW, HEAD = datetime(2030, 1, 1, tzinfo=UTC), "a" * 40
         ("agent blocked: no credit", "The agent is blocked: no credit", "bad", False),
         (
             "runtime/program alive/alive -> unknown/unknown",
-            "Terminal and program: alive/alive before, unknown/unknown now",
+            "The agent's terminal: alive before, unknown now; "
+            "its program: alive before, unknown now",
+            "calm",
+            True,
+        ),
+        (
+            "runtime/program alive/alive -> alive/dead",
+            "The agent's program: alive before, dead now",
+            "calm",
+            True,
+        ),
+        (
+            "runtime/program alive/unknown -> dead/unknown",
+            "The agent's terminal: alive before, dead now",
             "calm",
             True,
         ),
