@@ -74,11 +74,15 @@ class _Cap(NamedTuple):
 
 
 _CAPS: Final = (
-    _Cap(lambda one: "", lambda caps, _: caps.sessions, "every slot is in use, {most} in all"),
+    _Cap(
+        lambda one: "",
+        lambda caps, _: caps.sessions,
+        "the server is at its limit of concurrent sessions, {most}",
+    ),
     _Cap(
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
-        "every slot that is not reserved for commands is in use, {most} in all",
+        "the server is at its limit of concurrent sessions that no person waits for, {most}",
     ),
     _Cap(
         lambda one: one.project,

@@ -21,7 +21,8 @@ from lifecycle.model.facts import Command, Facts
 from lifecycle.model.key import Key
 from lifecycle.model.names import MAKES_PULL, MODE, PERMISSION_MODES, agent_names, agent_of, mode_of
 from lifecycle.model.policy import AutoMerge, MergeMethod, Policy
-from lifecycle.model.status import HELD, TERMINAL, Merge, Origin, PullState, Status
+from lifecycle.model.status import HELD, TERMINAL, Merge, Origin, PullState, Status, status_words
+from lifecycle.model.text import full_stop
 from lifecycle.read.budgets import raised, shows_cost, spending_line
 from lifecycle.read.merging import barred
 from lifecycle.read.restores import RESTORABLE, RESTORES, names
@@ -61,12 +62,20 @@ def _not_to_merge(judged: Judged, command: Command) -> str:
         return "There is no pull request yet."
     if command.text and command.text not in _METHODS:
         return f"The merge method must be one of {', '.join(sorted(_METHODS))}."
-    if command.head not in {pull.head for pull in pulls if pull.state is PullState.OPEN}:
-        return (
-            "No open pull request has the commit that the command was written for. "
-            "Review the new commits, then repeat the command."
-        )
-    return ""
+    heads = {pull.head for pull in pulls if pull.state is PullState.OPEN}
+    if not heads or command.head in {pull.head for pull in pulls} - heads:
+        return "The pull request is closed."
+    return "" if command.head in heads else _CHANGED if len(heads) == 1 else _AMBIGUOUS
+
+
+_CHANGED: Final = (
+    "The pull request has new commits or another base branch since your command. Review the "
+    "changes, then repeat the command."
+)
+_AMBIGUOUS: Final = (
+    "Several pull requests are open, and none has had the same commits and base branch since your "
+    "command. Review the changes, then repeat the command on the pull request that it is for."
+)
 
 
 def _no_such_agent(judged: Judged, command: Command) -> str:
@@ -101,14 +110,16 @@ def _not_in_mode(judged: Judged, command: Command) -> str:
 def _not_to_hand_over(judged: Judged, command: Command) -> str:
     facts = judged.view.facts
     if agent_of(command.text) in agent_names(facts.agent_name, facts.agent_type):
-        return "That agent already has the session."
+        return "That agent is already working on this session."
     return _no_such_agent(judged, command)
 
 
 def _no_chat(judged: Judged, _command: Command) -> str:
     facts = judged.view.facts
     if facts.origin is not Origin.CHAT:
-        return "This session is no chat: the bot opens a pull request once the agent has committed."
+        return (
+            "This session is not a chat: the bot opens a pull request once the agent has committed."
+        )
     made = judged.view.command(MAKES_PULL)
     return "" if made is None else "The pull request of this chat was already requested."
 
@@ -148,25 +159,34 @@ def _nothing_held(judged: Judged, command: Command) -> str:
     if not head.startswith(command.text):
         return f"The commit that waits for permission is `{short(head)}`."
     if not names(judged.view.facts, command, head):
-        return f"Another commit has the same prefix; the one that waits is `{head}`."
+        return (
+            f"Another commit has the same prefix; the one that waits is `{head}`. Repeat the "
+            "command with this full hash."
+        )
     return ""
 
 
-_OVER: Final = "The session has ended: {because}. {remedy}"
+_OVER: Final = "The session has ended: {because} {remedy}"
+_AS_SOON: Final = "as soon as the limits of concurrent sessions allow it."
+_FOR_AGENT: Final = (
+    "The agent gets your message now if it waits for one, otherwise at the end of its turn."
+)
 
 
 class CommandRule(NamedTuple):
     """The statuses in which a command works, and its replies.
 
-    Replies may use `{because}`, `{status}`, `{remedy}`, `{blockers}`, `{budget}`, `{text}` and
-    `{agent}`. They describe the session without the command, except for `if_ineffective`, and for
-    `applied` if `tells_after` is set.
+    Replies may use `{because}` (with its full stop), `{status}`, `{heading}` (the status with a
+    capital letter), `{remedy}`, `{blockers}`, `{budget}`, `{text}` and `{agent}`. They describe the
+    session without the command, except for `if_ineffective`, and for `applied` if `tells_after` is
+    set.
     """
 
     applied: str  #: The reply if it is applied; if empty, no reply, because people see the effect.
     works: frozenset[Status] = _ALIVE
     otherwise: str = _OVER  #: The reply in every other status.
     over: str = ""  #: The reply if refused in a terminal status; if empty, `otherwise`.
+    in_cleanup: str = ""  #: The reply if refused only until `cleanup` ends; if empty, `over`.
     #: The command is refused if the session has one of these statuses, and would after it, too.
     ineffective: frozenset[Status] = frozenset()
     if_ineffective: str = ""  #: The reply if it is refused because of `ineffective`.
@@ -175,14 +195,15 @@ class CommandRule(NamedTuple):
     tells_after: bool = False  #: Whether `applied` describes the session after the command.
 
 
-_STATUS = "`{status}`: {because}.{blockers}{budget}"
+_STATUS = "{heading}: {because}{blockers}{budget}"
 
 COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "help": CommandRule("{text}", works=_EVERY, otherwise=""),
     "status": CommandRule(_STATUS, works=_EVERY, otherwise=""),
     "why": CommandRule(_STATUS + "\n\n{remedy}", works=_EVERY, otherwise=""),
     "freeze": CommandRule(
-        "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`.",
+        "This session is frozen: the bot does nothing for it until somebody writes "
+        "`/mergewright unfreeze`.",
         works=_EVERY,
         otherwise="",
     ),
@@ -190,51 +211,52 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "Unfrozen: the session continues.", works=_EVERY, otherwise="", fault=_not_frozen
     ),
     "start": CommandRule(
-        "The session continues in a new run as soon as a slot is free.",
+        f"The session continues {_AS_SOON}",
         works=RESTORABLE,
-        otherwise="A session is already working on this issue (`{status}`): {because}.",
-        over="The session cannot be started again (`{status}`): {because}.",
+        otherwise="A session is already working on this issue ({status}): {because}",
+        over="The session cannot be started again ({status}): {because}",
+        in_cleanup="The session is still ending: {because} Repeat the command in a minute.",
         ineffective=TERMINAL,
-        if_ineffective="The session would end again at once: {because}. {remedy}",
+        if_ineffective="The session would end again at once: {because} {remedy}",
         fault=_no_such_agent,
     ),
     "adopt": CommandRule(
         "",
         works=frozenset(),
-        otherwise="A session is already working on this pull request (`{status}`): {because}.",
-        over="The session has ended: {because}. Write `/mergewright start` to continue it.",
+        otherwise="A session is already working on this pull request ({status}): {because}",
+        over=_OVER,
     ),
     MAKES_PULL: CommandRule(
-        "The agent is asked to commit its work at the end of its turn; then the commits are pushed "
+        "When its turn ends, the agent is asked to commit its work; then the commits are pushed "
         "and the pull request is opened.",
         fault=_no_chat,
     ),
-    "stop": CommandRule("", otherwise="The session has already ended: {because}."),
+    "stop": CommandRule("", otherwise="The session has already ended: {because}"),
     "pause": CommandRule(
         "Paused: the program is stopped; the conversation and the work are kept. "
         "Write `/mergewright resume` to continue."
     ),
     "resume": CommandRule(
-        "The session resumes as soon as a slot is free.",
+        f"The session resumes {_AS_SOON}",
         works=_STARTED,
-        otherwise="The session is not paused (`{status}`): {because}.",
+        otherwise="The session is not paused ({status}): {because}",
         ineffective=frozenset({S.PAUSED}),
-        if_ineffective="The session stays paused: {because}. {remedy}",
+        if_ineffective="The session stays paused: {because} {remedy}",
     ),
     "restart": CommandRule(
-        "A new run starts as soon as a slot is free.",
+        f"The agent is started again {_AS_SOON}",
         works=_STARTED,
-        otherwise="There is nothing to restart (`{status}`): {because}. {remedy}",
+        otherwise="There is nothing to restart ({status}): {because} {remedy}",
         ineffective=frozenset({S.PAUSED}),
-        if_ineffective="The session stays paused: {because}. {remedy}",
+        if_ineffective="The session stays paused: {because} {remedy}",
         fault=_not_in_mode,
     ),
     "retry": CommandRule(
         "The failed actions are retried.", works=_EVERY - {S.ERRORED}, fault=_nothing_given_up
     ),
     "allow": CommandRule("The commit is pushed with all its changes.", fault=_nothing_held),
-    "tell": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
-    "answer": CommandRule("Queued. The agent gets it at the end of its turn.", fault=_no_words),
+    "tell": CommandRule(_FOR_AGENT, fault=_no_words),
+    "answer": CommandRule(_FOR_AGENT, fault=_no_words),
     "merge": CommandRule(
         "The pull request is merged at its current commit as soon as nothing blocks it.{blockers}",
         fault=_not_to_merge,
@@ -244,13 +266,11 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "update": CommandRule(
         "The branch is updated from its base at the end of the agent's turn.", fault=_not_to_update
     ),
-    "agent": CommandRule(
-        "`{agent}` takes over in a new run as soon as a slot is free.", fault=_not_to_hand_over
-    ),
+    "agent": CommandRule(f"`{{agent}}` takes over {_AS_SOON}", fault=_not_to_hand_over),
     "review": CommandRule(
         "Queued. The review starts when the agent's turn ends; its result becomes a comment.",
         works=_STARTED,
-        otherwise="There is nothing to review (`{status}`): {because}. {remedy}",
+        otherwise="There is nothing to review ({status}): {because} {remedy}",
         fault=_not_to_review,
     ),
     "budget": CommandRule("Budget raised.{budget}", fault=_no_amount, tells_after=True),
@@ -329,6 +349,9 @@ def _refusal(
     """Return why a command is refused; empty if it is applied."""
     if before.status not in row.works:
         over = row.over if before.status in TERMINAL else ""
+        shown = before.as_shown()
+        if row.in_cleanup and shown is not before and shown.status in row.works:
+            return _say(row.in_cleanup, shown, command)
         return _say(over or row.otherwise, before, command)
     if fault := row.fault(before, command):
         return fault
@@ -348,8 +371,9 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
     with_cost = not command.number or shows_cost(view.facts, view.policy)
     spent = spending_line(view.facts, view.policy, view.now, with_cost=with_cost)
     given = {
-        "status": judged.status.value,
-        "because": judged.because,
+        "status": status_words(judged.status),
+        "heading": status_words(judged.status).capitalize(),
+        "because": full_stop(judged.because),
         "remedy": advice_on(judged.reason),
         "blockers": "".join(f"\n- {blocker.sentence}" for blocker in judged.blockers),
         "budget": f"\n- {spent}",

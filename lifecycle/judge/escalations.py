@@ -11,6 +11,7 @@ from lifecycle.judge.waits import checks_disputed, checks_missing
 from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import HELD, Merge, PullState, Reason
+from lifecycle.model.text import counted
 from lifecycle.model.times import shifted, span
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
@@ -32,7 +33,9 @@ def question(view: SessionView) -> Finding | None:
     if view.last_availability is not _WAITING:
         return None
     agent = view.facts.agent
-    asked = f"the agent asks: {agent.question or 'something at its terminal'}"
+    asked = "the agent asks something in its terminal"
+    if agent.question:
+        asked = f"the agent asks: {agent.question}"
     key = keys.question(agent.since, agent.run)
     wait = None
     if keys.notice(key) not in view.facts.done:
@@ -64,7 +67,8 @@ def push_refused(view: SessionView) -> Finding | None:
         and (view.history.last_sent(cause) is None or not view.at_rest)
     ):
         return None
-    return _given_up(view, keys.push(view.facts.work.head))
+    head = view.facts.work.head
+    return _given_up(view, keys.push(head), f"{short(head)} was not pushed")
 
 
 def left_off_branch(view: SessionView) -> Finding | None:
@@ -76,7 +80,8 @@ def left_off_branch(view: SessionView) -> Finding | None:
     if causes.due(view, cause, tries, view.policy.ci_repairs):
         return None
     where = f"branch {commits.branch}" if commits.branch else "a detached HEAD"
-    why = f"commits are on {where} and not on {view.facts.branch}: {short(commits.head)}"
+    commits_there = f"the agent's commits up to {short(commits.head)}"
+    why = f"{commits_there} are on {where} instead of {view.facts.branch}"
     return Finding(keys.off_branch(len(tries)), Reason.OFF_BRANCH, why)
 
 
@@ -86,14 +91,20 @@ def pushes_used_up(view: SessionView) -> Finding | None:
     if next_at is None:
         return None
     most = view.policy.pushes_per_hour
-    why = f"{most} commits were pushed within an hour; the next is pushed at {clock(next_at)}"
+    why = (
+        f"the branch was pushed or updated {counted(most, 'time')} within an hour, the limit "
+        f"(`pushes-per-hour`); the next push is at {clock(next_at)}"
+    )
     key = keys.pushes_used_up(shifted(next_at, -span(3600)))
     return Finding(key, Reason.PUSHES_USED_UP, why, next_at)
 
 
 def pull_refused(view: SessionView) -> Finding | None:
     """The pull request could not be opened."""
-    return _given_up(view, keys.open_pull(view.facts.branch)) if view.pull is None else None
+    if view.pull is not None:
+        return None
+    what = "the pull request could not be opened"
+    return _given_up(view, keys.open_pull(view.facts.branch), what)
 
 
 def ready_refused(view: SessionView) -> Finding | None:
@@ -101,12 +112,16 @@ def ready_refused(view: SessionView) -> Finding | None:
     pull = view.pull
     if pull is None or pull.state is not _OPEN or not pull.draft:
         return None
-    return _given_up(view, keys.make_ready(pull.number))
+    what = f"#{pull.number} could not be marked as ready for review"
+    return _given_up(view, keys.make_ready(pull.number), what)
 
 
 def merge_refused(view: SessionView) -> Finding | None:
     """GitHub refused to merge the current head."""
-    return _given_up(view, landing_key(view.pull)) if view.pull else None
+    pull = view.pull
+    if pull is None:
+        return None
+    return _given_up(view, landing_key(pull), f"#{pull.number} could not be merged")
 
 
 def removed_from_queue(view: SessionView) -> Finding | None:
@@ -123,14 +138,16 @@ def update_refused(view: SessionView) -> Finding | None:
     command = view.command("update")
     if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
         return None  # A conflict goes to the agent.
-    return _given_up(view, keys.update_on_command(command.key, view.pull.head))
+    what = f"#{view.pull.number} could not be updated from its base branch"
+    return _given_up(view, keys.update_on_command(command.key, view.pull.head), what)
 
 
 def branch_refused(view: SessionView) -> Finding | None:
     """The commits of others could not be merged into the workspace."""
     if view.pull is None or not view.has_remote_commits:
         return None
-    return _given_up(view, keys.merge_remote(view.pull.head))
+    what = "the commits of others could not be merged into the workspace"
+    return _given_up(view, keys.merge_remote(view.pull.head), what)
 
 
 def message_lost(view: SessionView) -> Finding | None:
@@ -145,13 +162,18 @@ def message_lost(view: SessionView) -> Finding | None:
         causes.off_branch(view),
         *causes.forwarded(view),
     )
-    lost = (_given_up(view, cause.of_run(view.facts.run)) for cause in found if cause)
+    what, run = "a message could not be given to the agent", view.facts.run
+    lost = (_given_up(view, cause.of_run(run), what) for cause in found if cause)
     return next(filter(None, lost), None)
 
 
-def _given_up(view: SessionView, key: Key) -> Finding | None:
+def _given_up(view: SessionView, key: Key, what: str = "") -> Finding | None:
+    """Return a finding if the action with this key failed. `what` says so before the details."""
     failure = view.facts.failures.get(key)
-    return Finding(keys.action_failed(key), failure.reason, failure.detail) if failure else None
+    if failure is None:
+        return None
+    why = f"{what}: {failure.detail}" if what else failure.detail
+    return Finding(keys.action_failed(key), failure.reason, why)
 
 
 def repairs_exhausted(view: SessionView) -> Finding | None:
@@ -159,7 +181,8 @@ def repairs_exhausted(view: SessionView) -> Finding | None:
     cause, pull, tries = causes.ci(view), view.pull, causes.repairs(view)
     if not cause or not pull or not causes.spent(cause, tries, view.policy.ci_repairs):
         return None
-    why = f"checks still fail after {len(tries)} repairs: {names(view.checks_to_fix)}"
+    tried = f"the agent tried to repair them {counted(len(tries), 'time')}"
+    why = f"checks still fail after {tried}: {names(view.checks_to_fix)}"
     return Finding(keys.repairs_exhausted(pull.head), Reason.REPAIRS_EXHAUSTED, why)
 
 
@@ -204,7 +227,7 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
     cause, rounds = causes.review(view), causes.review_rounds(view)
     if cause is None or not causes.spent(cause, rounds, view.policy.review_rounds):
         return None
-    why = f"reviewers request more changes after {len(rounds)} rounds of review"
+    why = f"reviewers request more changes after {counted(len(rounds), 'round')} of review"
     return Finding(keys.rounds_exhausted(len(rounds)), Reason.REPAIRS_EXHAUSTED, why)
 
 
@@ -246,7 +269,7 @@ def left_uncommitted(view: SessionView) -> Finding | None:
     cause = causes.uncommitted(view)
     if not cause or view.history.last_sent(cause) is None:
         return None
-    why = "the agent left uncommitted work in its workspace after a reminder"
+    why = "the agent still has uncommitted work, although it was reminded"
     return Finding(keys.no_result(cause), Reason.UNCOMMITTED_WORK, why)
 
 

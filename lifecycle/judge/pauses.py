@@ -42,7 +42,8 @@ def by_removal(view: SessionView) -> Finding | None:
     """The project is no longer configured, or the App was removed from the repository."""
     if not view.facts.removed:
         return None
-    return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} is no longer a project")
+    why = "is no longer in the configuration, or the App was removed from its repository"
+    return Finding(None, Reason.PROJECT_REMOVED, f"{view.facts.project} {why}")
 
 
 def by_disk(view: SessionView) -> Finding | None:
@@ -54,12 +55,14 @@ def by_disk(view: SessionView) -> Finding | None:
     return Finding(key, Reason.DISK_LIMIT, _EXCEEDS[excess.limit].format(most=excess.most))
 
 
+_FILES: Final = "its files on the server (checkout, home folder, outputs)"
 _EXCEEDS: Final = {
-    DiskLimit.MEGABYTES: "its checkout, home and outputs take up more than {most} MB of disk",
-    DiskLimit.FILES: "its checkout, home and outputs have more than {most} files",
-    DiskLimit.LEVELS: "its checkout, home or outputs nest folders more than {most} levels deep",
-    DiskLimit.READABLE: "a folder in its checkout, home or outputs cannot be read, so that its size"
-    " is unknown",
+    DiskLimit.MEGABYTES: f"{_FILES} take up more than {{most}} MB of disk, the limit that `disk-mb`"
+    " under `[sandbox]` sets",
+    DiskLimit.FILES: f"{_FILES} are more than {{most}}, which is the limit",
+    DiskLimit.LEVELS: f"{_FILES} are in folders nested more than {{most}} levels deep, which is the"
+    " limit",
+    DiskLimit.READABLE: f"a folder among {_FILES} cannot be read, so that its size is unknown",
 }
 
 

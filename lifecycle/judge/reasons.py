@@ -36,7 +36,8 @@ _URGENT, _WARNING, _INFO = Priority.URGENT, Priority.WARNING, Priority.INFO
 
 ADVICE: Final[Mapping[str, Advice]] = {
     Reason.PROVIDER_EXIT: Advice(
-        "Read the end of the agent's log, fix what it names, then write `/mergewright start`.",
+        "Read the end of `mergewright logs SESSION`, fix what it names, then write "
+        "`/mergewright start`.",
         _WARNING,
         again="start",
     ),
@@ -47,8 +48,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
         again="start",
     ),
     Reason.SETUP_FAILED: Advice(
-        "Read the output of the set-up (the tab Set-up, or `mergewright logs SESSION --step "
-        "setup`), fix `setup` of the project or what it needs, then write `/mergewright start`.",
+        "Read the output of the set-up (the tab Set-up of the session's page, or `mergewright logs "
+        "SESSION --step setup`), fix the setting `setup` under `[projects.NAME]` or what its "
+        "commands need, then write `/mergewright start`.",
         _WARNING,
         again="start",
     ),
@@ -56,16 +58,21 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Push the branch to GitHub again and write `/mergewright start`, or open a new issue.",
         _WARNING,
     ),
-    Reason.AUTH_FAILED: Advice("Give the agent a valid key or login, then restart it."),
+    Reason.AUTH_FAILED: Advice(
+        "On the server, give the agent a valid key or login, then write `/mergewright restart`."
+    ),
     Reason.USAGE_LIMIT: Advice(
-        "Wait until the limit is reset, or raise it; the session then resumes by itself.", _INFO
+        "The session resumes by itself when the limit is reset. If you raise the limit, write "
+        "`/mergewright restart`.",
+        _INFO,
     ),
     Reason.RUNTIME_LOST: Advice(
         "Write `/mergewright start`; the branch and its commits are kept.", _WARNING, again="start"
     ),
     Reason.DISK_LIMIT: Advice(
-        "Remove what the session does not need from its workspace and home on the server, or raise "
-        "`disk-mb` under `[sandbox]`; the session then resumes by itself.",
+        "On the server, remove what the session does not need from its workspace and home folder, "
+        "or make the unreadable folder readable; if the message names `disk-mb`, you can raise "
+        "this setting instead. The session then resumes by itself.",
         _WARNING,
     ),
     Reason.REPOSITORY_ARCHIVED: Advice(
@@ -91,7 +98,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "configuration."
     ),
     Reason.TIMEOUT: Advice(
-        "Read the log, then write `/mergewright start`.", _WARNING, again="start"
+        "Read `mergewright logs SESSION`, then write `/mergewright start`.", _WARNING, again="start"
     ),
     Reason.REPAIRS_EXHAUSTED: Advice(
         "Push a fix yourself, or comment on the pull request to tell the agent what to do."
@@ -104,32 +111,35 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "again."
     ),
     Reason.WAITED_TOO_LONG: Advice(
-        "Resolve what the session waits for, or stop it. `/mergewright merge` does not wait for "
-        "pending checks that GitHub does not require."
+        "Resolve what the session waits for, or end the session with `/mergewright stop`. If only "
+        "checks that GitHub does not require are pending, write `/mergewright merge` to merge "
+        "without them."
     ),
     Reason.CHECKS_MISSING: Advice(
         "Start the checks on GitHub, or write `/mergewright merge` to merge without them."
     ),
     Reason.BASE_RED: Advice(
-        "Fix the base branch and update this branch on GitHub, or tell the agent to fix it."
+        "Fix the base branch and update this branch on GitHub, or write `/mergewright tell TEXT` "
+        "to have the agent repair the failing checks in this pull request."
     ),
     Reason.PROBE_FAILURE: Advice(
         "Run `mergewright doctor` and look at the agent's terminal.", _URGENT, again="restart"
     ),
     Reason.PUSHES_USED_UP: Advice(
-        "Check why the agent pushes so often; pushing resumes by itself after the hour."
+        "Check why the branch is pushed so often; pushing resumes by itself at that time."
     ),
     Reason.PUSH_REFUSED: Advice(
         "Fix what the message names, then write `/mergewright retry`; the commits are kept.",
         again="retry",
     ),
     Reason.PROTECTED_PATHS: Advice(
-        "Review these changes in the workspace; allow them, or write `/mergewright tell TEXT` to "
-        "have the agent revert them."
+        "Review these changes in the workspace; write `/mergewright allow COMMIT` to push them, or "
+        "`/mergewright tell TEXT` to have the agent revert them."
     ),
     Reason.COMMITS_HELD: Advice(
-        "Look at these commits in the workspace; allow them, or write `/mergewright tell TEXT` to "
-        "have the agent change them. A secret that was pushed must be revoked."
+        "Look at these commits in the workspace; write `/mergewright allow COMMIT` to push them, "
+        "or `/mergewright tell TEXT` to have the agent change them. If you allow a commit with "
+        "a secret, revoke the secret."
     ),
     Reason.COMMIT_MESSAGES: Advice(
         "Write `/mergewright tell TEXT` to have the agent reword the commit message, or reword it "
@@ -160,31 +170,38 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Look at the agent's terminal and resolve what blocks it.", _URGENT, again="restart"
     ),
     Reason.NO_PROGRESS: Advice(
-        "Look at the agent's terminal; tell it how to continue, or stop it.",
+        "Look at the agent's terminal; write `/mergewright tell TEXT` to tell the agent how to "
+        "continue, or end the session with `/mergewright stop`.",
         _URGENT,
         again="restart",
     ),
     Reason.NOTHING_TO_SHOW: Advice(
         "Add details to the issue (the agent gets them) or close it; without an issue, write "
-        "`/mergewright tell TEXT` or `stop`."
+        "`/mergewright tell TEXT`, or end the session with `/mergewright stop`."
     ),
     Reason.UNCOMMITTED_WORK: Advice(
         "Write `/mergewright tell TEXT` to have the agent commit or discard the changes, or do it "
         "in the agent's terminal."
     ),
     Reason.WORKSPACE_UNREADABLE: Advice(
-        "Fix what the message names, or write `/mergewright restart`, which makes the workspace "
-        "again if all work in it can be preserved.",
+        "Fix what the message names, or write `/mergewright restart`, which recreates the "
+        "workspace, provided that all work in it can be preserved.",
         again="restart",
     ),
     Reason.CHAT_PAUSED: Advice(
         "Write `/mergewright resume` or a message to continue the conversation, "
-        "`/mergewright pull-request` to turn its work into a pull request, or stop it.",
+        "`/mergewright pull-request` to turn its work into a pull request, or "
+        "`/mergewright stop` to end it.",
         _INFO,
     ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
     Reason.PERSON_PUSHED: Advice(
         "Write `/mergewright resume`, or tell the agent what to do next.", _INFO
+    ),
+    Reason.NO_SLOT: Advice(
+        "The session starts by itself when another session ends or rests; an administrator can "
+        "raise the limits (`[limits]`, `max-parallel`).",
+        _INFO,
     ),
     Reason.NO_MEMORY: Advice(
         "Free memory on the machine; the session then starts by itself.", _INFO

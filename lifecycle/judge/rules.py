@@ -51,8 +51,8 @@ RULES: Final = (
     Rule(
         Status.CLEANUP,
         one_of(Hold.RELEASING),
-        "ended; its program is being stopped and its workspace removed",
-        "{why}; the program is being stopped and the workspace removed",
+        "ended; its program is being stopped, or its workspace removed",
+        "{why}; {cleanup}",
         Reason.RELEASING,
     ),
     Rule(Status.MERGED, one_of(Stage.MERGED), "a pull request was merged and none is open"),
@@ -76,12 +76,16 @@ RULES: Final = (
         one_of(Stage.PAUSED),
         "paused by a person, a budget or a usage limit, or a chat in which nobody writes",
     ),
-    Rule(Status.QUEUED, one_of(Stage.QUEUED), "waits for a free slot, another issue or a budget"),
+    Rule(
+        Status.QUEUED,
+        one_of(Stage.QUEUED),
+        "waits for another session to end or rest, another issue or a budget",
+    ),
     Rule(
         Status.SPAWNING,
         one_of(Stage.SPAWNING),
         "its workspace and program are being created",
-        "run {run} is being started",
+        "the agent is being started",
         Reason.STARTING,
     ),
     # People have to look, whatever the pull request says.
@@ -106,7 +110,7 @@ RULES: Final = (
         Status.CHANGES_REQUESTED,
         one_of(Review.CHANGES_REQUESTED),
         "a reviewer requested changes, or threads are unresolved",
-        "changes were requested: {asked}",
+        "changes were requested {asked}",
     ),
     Rule(
         Status.PR_OPEN,
@@ -118,7 +122,7 @@ RULES: Final = (
         Status.MERGEABLE,
         ready,
         "nothing blocks the merge",
-        "{head} passes its checks, is reviewed and can be merged{barred}",
+        "{head} needs no more checks or reviews and can be merged{barred}",
     ),
     Rule(
         Status.APPROVED,
@@ -169,10 +173,10 @@ BLOCKERS: Final = (
     BlockerRule(
         "ci_missing",
         one_of(Ci.MISSING),
-        "no checks ran, though they ran for the last merged pull requests: {expected}",
+        "no check ran here, but these ran for the last merged pull requests: {expected}",
     ),
     BlockerRule(
-        "changes_requested", one_of(Review.CHANGES_REQUESTED), "changes were requested: {asked}"
+        "changes_requested", one_of(Review.CHANGES_REQUESTED), "changes were requested {asked}"
     ),
     BlockerRule("review_required", one_of(Review.PENDING), "a review is required{ignored}"),
     BlockerRule("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
@@ -184,7 +188,8 @@ BLOCKERS: Final = (
     BlockerRule(
         "protected",
         one_of(Merge.PROTECTED),
-        "a branch protection rule or ruleset blocks it{conversations}",
+        "a branch protection rule or ruleset blocks the merge; the pull request's merge box on "
+        "GitHub shows what it requires{conversations}",
     ),
     BlockerRule(
         "unknown", one_of(Merge.UNKNOWN), "GitHub has not computed yet whether it can be merged"

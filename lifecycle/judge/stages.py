@@ -14,6 +14,7 @@ from lifecycle.model.facts import Exit, Pull
 from lifecycle.model.key import KeyKind, StartCause
 from lifecycle.model.policy import NothingToShow
 from lifecycle.model.status import PullState, Reason
+from lifecycle.model.text import counted
 from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.sentences import person
@@ -69,7 +70,7 @@ def _merged(view: SessionView, pull: Pull) -> str:
     if (KeyKind.MERGE, (pull.head,)) not in by_bot:
         return f"{merged} by @{pull.merged_by}" if pull.merged_by else merged
     if view.policy.merges_by_itself:
-        return f"{merged}, as the policy says"
+        return f"{merged} automatically (`policy.auto-merge`)"
     command = view.merge_command
     return f"{merged}, as {person(command.actor)} commanded" if command else merged
 
@@ -85,7 +86,7 @@ def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
         recheck_at = earliest(recheck_at, budget.until)
         return _queued(view, budget._replace(key=None), recheck_at)
     if not view.facts.slot:
-        waits = view.facts.waits or "waits for a free slot"
+        waits = view.facts.waits or "it waits for its turn in the queue"
         return _queued(view, Finding(None, reason_of(waits), waits), recheck_at)
     return Stage.SPAWNING, _AT_WORK, recheck_at
 
@@ -100,10 +101,11 @@ def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
 
     People are notified of circular waits.
     """
-    why = f"waits for {', '.join(issues)}"
+    why = f"it waits for {', '.join(issues)}"
     if not in_circle:
         return Finding(None, Reason.ISSUE_BLOCKED, why)
-    why += ", which waits for this issue in turn"
+    which = "which waits" if len(issues) == 1 else "at least one of which waits"
+    why += f", {which} for this issue in turn"
     return Finding(keys.issues_in_circle(issues), Reason.ISSUES_IN_CIRCLE, why)
 
 
@@ -118,7 +120,7 @@ def _killed(view: SessionView) -> Finding | None:
     losses = causes.runs_in_a_row(view, StartCause.LOST)
     if losses < view.policy.lost_runs:
         return None
-    why = f"its program was lost again after {losses} restarts: {ending.lost}"
+    why = f"its program was lost again after {counted(losses, 'restart')}: {ending.lost}"
     return Finding(None, Reason.RUNTIME_LOST, why)
 
 
@@ -146,7 +148,8 @@ def _errored(view: SessionView) -> Finding | Recheck | None:
             return Finding(None, failure.reason, failure.detail)
     starting = view.wait(facts.start_due, view.policy.spawn_seconds) if facts.start_due else None
     if facts.start_due and not starting:
-        why = f"run {facts.run} could not be started within {view.policy.spawn_seconds:.0f} seconds"
+        limit = counted(round(view.policy.spawn_seconds), "second")
+        why = f"the agent could not be started within {limit}"
         return Finding(None, Reason.TIMEOUT, why)
     ending = facts.agent.exit
     if view.availability is not _CRASHED or (ending is not None and ending.lost):
@@ -186,7 +189,7 @@ def _may_end(view: SessionView) -> bool:
 
 def _crash(ending: Exit | None, crashes: int) -> Finding:
     """Return a finding that says how the last run failed. `crashes`: the failed runs before it."""
-    after = f"after {crashes} restarts"
+    after = f"after {counted(crashes, 'restart')}"
     if ending is None or (ending.code is None and ending.signal is None):
         return Finding(None, Reason.RUNTIME_LOST, f"the agent's program vanished {after}")
     if ending.signal is None:

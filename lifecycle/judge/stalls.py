@@ -8,6 +8,7 @@ from lifecycle.model import keys
 from lifecycle.model.key import Key
 from lifecycle.model.status import Reason
 from lifecycle.model.times import shifted, span
+from lifecycle.read import sentences
 from lifecycle.read.availability import Availability, is_alive
 from lifecycle.read.session_view import Recheck, SessionView, earliest
 
@@ -56,10 +57,9 @@ def blocked(view: SessionView) -> Finding | Recheck | None:
     began = max(filter(None, (since(view), agent.limit_until)))
     if wait := view.wait(began, view.policy.stuck_seconds):
         return wait
-    error = agent.error or "no error message"
     reason = Reason.AUTH_FAILED if agent.unauthorised else Reason.AGENT_BLOCKED
     key = keys.stuck(reason, agent.since, agent.run)
-    return Finding(key, reason, f"the agent is blocked: {error}")
+    return Finding(key, reason, sentences.blocked(agent.error))
 
 
 def no_progress(view: SessionView) -> Finding | Recheck | None:

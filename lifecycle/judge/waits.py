@@ -49,8 +49,8 @@ def checks_missing(view: SessionView) -> Finding | Recheck | None:
     if not isinstance(late, Lateness):
         return late
     why = (
-        f"no checks ran on {short(pull.head)} for {late.least}, though they ran for the last "
-        f"merged pull requests: {', '.join(missing)}"
+        f"no check ran on {short(pull.head)} for {late.least}, but these ran for the last merged "
+        f"pull requests: {', '.join(missing)}"
     )
     key = keys.checks_missing(pull.head, str(late.before))
     return Finding(key, Reason.CHECKS_MISSING, why, late.until)
@@ -141,8 +141,8 @@ def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
         return late
     awaited = [sentence(row.sentence, view) for row in blockers_for(signals)] or [why] * bool(why)
     if view.facts.waits or lacks_slot(view):
-        awaited.insert(0, view.facts.waits or "no slot is free")
-    what = f"has waited for more than {late.least}: {'; '.join(awaited)}"
+        awaited.insert(0, view.facts.waits or "the limit of concurrent sessions is reached")
+    what = f"the session has waited for more than {late.least}: {'; '.join(awaited)}"
     if not awaited:
         what = f"nothing has happened for more than {late.least}, and no pull request is open"
     key = keys.overdue(since, late.before)
@@ -165,7 +165,8 @@ def overdue_start(view: SessionView, waits: Finding) -> Finding:
         return waits
     if isinstance(late, Recheck):
         return waits._replace(until=late.at)
-    why = f"{waits.because}, for more than {late.least}{_requested(view)}"
+    waited = f"the session has waited for more than {late.least} to start"
+    why = f"{waited}: {waits.because}{_requested(view)}"
     return waits._replace(key=keys.overdue(since, late.before), because=why, until=late.until)
 
 

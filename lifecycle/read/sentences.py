@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from lifecycle.model.facts import Check
+from lifecycle.model.key import KeyKind
 from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
 from lifecycle.read.holds import held_by
@@ -48,20 +49,35 @@ def duration(time: timedelta) -> str:
 def _asked(view: SessionView) -> str:
     people = set(view.objectors)
     people |= {thread.remarks[-1].author for thread in view.open_threads}
-    return ", ".join(f"@{name}" for name in sorted(people)) or "by the review"
+    return f"by {', '.join(f'@{name}' for name in sorted(people))}" if people else "in the review"
+
+
+def blocked(error: str) -> str:
+    """Return that the agent is blocked, and by which error; empty if it reports none."""
+    return f"the agent is blocked: {error}" if error else _BLOCKED_SILENTLY
+
+
+_BLOCKED_SILENTLY: Final = "the agent is blocked and reports no error message"
+
+
+def _cleanup(view: SessionView) -> str:
+    """Return what an ended session waits for: a workspace is removed later unless it was merged."""
+    if any(key.kind is KeyKind.RELEASE for key in view.facts.pending):
+        return "its workspace is being removed"
+    return "its program is being stopped"
 
 
 def _activity(view: SessionView) -> str:
-    """Return what the agent does, whether a new run follows, and why the session has no slot."""
+    """Return what the agent does, whether it is started again, and why the session has no slot."""
     agent, waits = view.facts.agent, view.facts.waits
     if view.last_availability is Availability.BLOCKED:
-        known = f"the agent is blocked: {agent.error or 'it reports no error message'}"
+        known = blocked(agent.error)
         return f"{known}; {waits}" if waits else known
     if view.is_chat and view.last_availability in _LISTENS:
         return f"the agent waits for a message in this chat; {waits}".removesuffix("; ")
     known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
     if view.last_availability in RESTARTED:
-        known += "; a new run follows"
+        known += "; it is started again"
     return f"{known}; {waits}" if waits else known
 
 
@@ -86,7 +102,7 @@ def _pending(view: SessionView) -> str:
         return "; ".join(parts)
     if view.pull is not None and not view.pull.checks_complete:
         return "not all checks and reviews could be read from GitHub"
-    return "checks may still start: the time of the last push is unknown"
+    return "GitHub did not say when the last push was, so checks may still start"
 
 
 def _conversations(view: SessionView) -> str:
@@ -139,9 +155,8 @@ def _failed(view: SessionView) -> str:
 
 
 NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
-    "run": lambda view: str(max(1, view.facts.run)),
-    "activity": _activity,
     "number": lambda view: str(view.pull.number) if view.pull else "",
+    "activity": _activity,
     "head": lambda view: short(view.pull.head) if view.pull else "",
     "failed": _failed,
     "held": lambda view: names(view.held_checks),
@@ -153,6 +168,7 @@ NAMES: Final[Mapping[str, Callable[[SessionView], str]]] = {
     "conversations": _conversations,
     "expected": lambda view: ", ".join(missing_checks(view)),
     "asked": _asked,
+    "cleanup": _cleanup,
 }
 
 

@@ -108,13 +108,19 @@ def test_a_long_wait_is_explained(
             case "creates":
                 creates(store)
             case "queued":
-                decides(store, Status.QUEUED, Reason.NO_SLOT, "waits for a free slot", run=0)
+                decides(
+                    store,
+                    Status.QUEUED,
+                    Reason.NO_SLOT,
+                    "it waits for its turn in the queue",
+                    run=0,
+                )
             case "runs":
                 runs(store)
 
     a_bot(meanwhile)
     result = mergewright("chat", "widgets")
-    assert result.err.count("widgets-c1: waits for a free slot") == 1
+    assert result.err.count("widgets-c1: it waits for its turn in the queue") == 1
     assert attached == ["=widgets-c1_r1"]
 
 

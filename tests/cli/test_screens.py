@@ -83,7 +83,7 @@ def test_a_session_that_failed_is_listed_with_its_remedy(
     shown = " ".join(mergewright("ls").out.split())
     assert "widgets-1 " not in shown
     assert "widgets-2 errored" in shown
-    assert "-> Read the log, then write `/mergewright start`." in shown
+    assert "-> Read `mergewright logs SESSION`, then write `/mergewright start`." in shown
     assert [one["id"] for one in json.loads(mergewright("ls", "--json").out)] == [failed]
 
 
@@ -94,7 +94,7 @@ def test_why_prints_facts_signals_and_next_actions(
     before = deployment.paths.database.read_bytes()
     result = mergewright("why", session)
     assert result.code == 0
-    assert result.out.startswith("widgets-12 queued  Waits for a free slot")
+    assert result.out.startswith("widgets-12 queued  It waits for its turn in the queue")
     order = ["facts", "signals", "next actions", "next decision"]
     places = [result.out.index(f"\n{word}") for word in order]
     assert places == sorted(places)

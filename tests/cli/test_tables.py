@@ -23,11 +23,11 @@ def test_the_queue_shows_position_wait_start_and_reason(
     deployment.has_waiting(3, priority=1)
     deployment.looks_for_slots(1)
     deployment.file.write_text(deployment.file.read_text() + "[limits]\nsessions = 1\n")
-    assert lines(mergewright("queue").out) == [
-        "SESSION WAITED STARTS REASON",
-        "1 widgets-3 5m unknown every slot is in use, 1 in all; priority:high",
-        "2 widgets-2 5m unknown every slot is in use, 1 in all",
-    ]
+    limit = "the server is at its limit of concurrent sessions, 1"
+    assert " ".join(lines(mergewright("queue").out)) == (
+        f"SESSION WAITED STARTS REASON 1 widgets-3 5m unknown {limit}; priority:high "
+        f"2 widgets-2 5m unknown {limit}"
+    )
     output = json.loads(mergewright("queue", "--json").out)
     assert [(one["session"], one["position"], one["starts_at"]) for one in output] == [
         ("widgets-3", 1, None),
@@ -54,14 +54,14 @@ def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -
         project="widgets",
         position=1,
         starts_at=None,
-        waits="every slot is in use",
+        waits="the server is at its limit",
         since=deployment.now,
         priority=-1,
         awaited=True,
     )
     assert (
         screens.queue_reason(waits)
-        == "every slot is in use; priority:low; a person's command waits for it"
+        == "the server is at its limit; priority:low; a person's command waits for it"
     )
 
 

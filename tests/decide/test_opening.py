@@ -136,7 +136,9 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert len(bench.store.sessions.all()) == 1
     decision = decide(facts, Policy(), bench.scenario.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
-    reply = "A session is already working on this issue (`queued`): waits for a free slot."
+    reply = (
+        "A session is already working on this issue (queued): it waits for its turn in the queue."
+    )
     assert answers == [reply] * len(commanded)
 
 

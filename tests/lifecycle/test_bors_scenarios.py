@@ -97,7 +97,7 @@ APPROVALS: dict[str, Scenario] = {
         ready(replace(ASKED, head=OTHER)),
         S.MERGEABLE,
         does="Comment:answer Comment:ready",
-        says="No open pull request has the commit that the command was written for.",
+        says="The pull request has new commits or another base branch since your command.",
     ),
     "approved as work in progress": Scenario(
         ready(ASKED, title="[WIP] More tests"),
@@ -233,7 +233,7 @@ BUILDS: dict[str, Scenario] = {
         S.NEEDS_INPUT,
         "ci_pending",
         "Comment:attention",
-        says="has waited for more than 2 hours: checks in progress: unit",
+        says="the session has waited for more than 2 hours: checks in progress: unit",
         differs="bors cancels it; the checks are not ours to cancel",
     ),
     "a retry of what did not fail": Scenario(

@@ -43,7 +43,7 @@ def handed(
 def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
-    assert assigned.waits == {"c": "every slot is in use, 2 in all"}
+    assert assigned.waits == {"c": "the server is at its limit of concurrent sessions, 2"}
 
 
 def test_equal_waits_are_ordered_by_session_name() -> None:
@@ -53,7 +53,7 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
 @pytest.mark.parametrize(
     ("caps", "why"),
     [
-        ({"sessions": 1}, "every slot is in use, 1 in all"),
+        ({"sessions": 1}, "the server is at its limit of concurrent sessions, 1"),
         (
             {"projects": {"widgets": 1}},
             "the project widgets is at its limit of concurrent sessions, 1",
@@ -66,7 +66,7 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
         ({"per_person": 1}, "@alice is at the limit of concurrent sessions per person, 1"),
         (
             {"sessions": 2, "reserved": 1},
-            "every slot that is not reserved for commands is in use, 1 in all",
+            "the server is at its limit of concurrent sessions that no person waits for, 1",
         ),
     ],
 )

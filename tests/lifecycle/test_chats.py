@@ -204,10 +204,10 @@ def test_a_restored_chat_stays_what_it_was(made: bool) -> None:
 
 def test_only_a_chat_is_made_a_pull_request_and_only_once() -> None:
     (refused,) = Life().agent_works().person_commands(MAKES_PULL).answers()
-    assert refused.startswith("This session is no chat")
+    assert refused.startswith("This session is not a chat")
     made, again = asked_for_pull().person_commands(MAKES_PULL).answers()
     assert made == (
-        "The agent is asked to commit its work at the end of its turn; then the commits are pushed "
+        "When its turn ends, the agent is asked to commit its work; then the commits are pushed "
         "and the pull request is opened."
     )
     assert again == "The pull request of this chat was already requested."

@@ -13,18 +13,24 @@ from tests.lifecycle.test_commands import IN, TEXT, answers, asking, decision
 from tests.lifecycle.universe import HEAD, agent, ago, command, facts, published
 
 S = Status
-CONTINUES = "The session continues in a new run as soon as a slot is free."
-QUEUED_MESSAGE = "Queued. The agent gets it at the end of its turn."
+CONTINUES = "The session continues as soon as the limits of concurrent sessions allow it."
+QUEUED_MESSAGE = (
+    "The agent gets your message now if it waits for one, otherwise at the end of its turn."
+)
+BY_ITSELF = (
+    "The session starts by itself when another session ends or rests; an administrator can raise "
+    "the limits (`[limits]`, `max-parallel`)."
+)
 OVER = "The session has ended: pull request #34 was merged."
 
 #: The reply in a session under review.
 APPLIED = {
     "help": "The list.",
-    "status": "`review_pending`: waits for a review of ccccccc.\n- ",
-    "why": "`review_pending`: waits for a review of ccccccc.\n- ",
+    "status": "Review pending: waits for a review of ccccccc.\n- ",
+    "why": "Review pending: waits for a review of ccccccc.\n- ",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
-    "resume": "The session resumes as soon as a slot is free.",
-    "restart": "A new run starts as soon as a slot is free.",
+    "resume": "The session resumes as soon as the limits of concurrent sessions allow it.",
+    "restart": "The agent is started again as soon as the limits of concurrent sessions allow it.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
     "merge": (
@@ -32,7 +38,7 @@ APPLIED = {
         "- a review is req"
     ),
     "update": "The branch is updated from its base at the end of the agent's turn.",
-    "agent": "`codex` takes over in a new run as soon as a slot is free.",
+    "agent": "`codex` takes over as soon as the limits of concurrent sessions allow it.",
     "review": "Queued. The review starts when the agent's turn ends",
     "budget": "Budget raised.\n- spent: 0.00 of 10.00 USD",
 }
@@ -40,16 +46,20 @@ APPLIED = {
 REFUSED = {
     "start": (
         S.QUEUED,
-        "A session is already working on this issue (`queued`): waits for a free slot.",
+        "A session is already working on this issue (queued): it waits for its turn in the queue.",
     ),
     "adopt": (
         S.QUEUED,
-        "A session is already working on this pull request (`queued`): waits for a free slot.",
+        "A session is already working on this pull request (queued): it waits for its turn in the "
+        "queue.",
     ),
     "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
-    "resume": (S.QUEUED, "The session is not paused (`queued`): waits for a free slot."),
-    "restart": (S.QUEUED, "There is nothing to restart (`queued`): waits for a free slot."),
+    "resume": (S.QUEUED, "The session is not paused (queued): it waits for its turn in the queue."),
+    "restart": (
+        S.QUEUED,
+        f"There is nothing to restart (queued): it waits for its turn in the queue. {BY_ITSELF}",
+    ),
     "retry": (S.ERRORED, "The session has ended: stopped. Write `/mergewright start` to continue."),
     "allow": (S.MERGED, OVER),
     "tell": (S.MERGED, OVER),
@@ -58,7 +68,10 @@ REFUSED = {
     "cancel": (S.MERGED, OVER),
     "update": (S.MERGED, OVER),
     "agent": (S.MERGED, OVER),
-    "review": (S.QUEUED, "There is nothing to review (`queued`): waits for a free slot."),
+    "review": (
+        S.QUEUED,
+        f"There is nothing to review (queued): it waits for its turn in the queue. {BY_ITSELF}",
+    ),
     "budget": (S.MERGED, OVER),
 }
 
@@ -77,7 +90,7 @@ def test_restoring_an_ended_session_is_answered(status: Status) -> None:
 def test_a_merged_session_is_not_started_again() -> None:
     assert answers(asking("start", IN[S.MERGED])) == {
         "command_refused:comment-start": (
-            "The session cannot be started again (`merged`): pull request #34 was merged."
+            "The session cannot be started again (merged): pull request #34 was merged."
         )
     }
 
@@ -85,9 +98,18 @@ def test_a_merged_session_is_not_started_again() -> None:
 def test_the_pull_request_of_an_ended_session_is_not_adopted() -> None:
     assert answers(asking("adopt", IN[S.KILLED])) == {
         "command_refused:comment-adopt": (
-            "The session has ended: stopped. Write `/mergewright start` to continue it."
+            "The session has ended: stopped. Write `/mergewright start` to continue."
         )
     }
+
+
+def test_after_a_merge_no_reply_offers_the_start_that_would_be_refused() -> None:
+    assert answers(asking("adopt", IN[S.MERGED])) == {"command_refused:comment-adopt": OVER}
+
+
+def test_a_question_in_a_reply_ends_with_its_own_mark() -> None:
+    (text,) = answers(asking("status", IN[S.NEEDS_INPUT])).values()
+    assert text.startswith("Needs input: the agent asks: May I?\n- a review")
 
 
 @pytest.mark.parametrize("given", [12, 34, 0])
@@ -114,7 +136,8 @@ def test_a_freeze_is_answered_at_once_and_holds_everything_else(status: Status) 
     found = decision(session)
     assert answers(found) == {
         "command_applied:comment-freeze": (
-            "Frozen: the bot does nothing until somebody writes `/mergewright unfreeze`."
+            "This session is frozen: the bot does nothing for it until somebody writes "
+            "`/mergewright unfreeze`."
         )
     }
     assert len(found.actions) == 2, "the reply and the reaction"

@@ -172,7 +172,7 @@ def test_status_and_why_list_the_blockers_and_the_spending() -> None:
     session = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
     for kind in ("status", "why"):
         text = answer(asking(kind, session))
-        assert text.startswith("`review_pending`: waits for a review of ccccccc.")
+        assert text.startswith("Review pending: waits for a review of ccccccc.")
         assert "- a review is required" in text
         assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
     assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer in the agent's terminal.")
@@ -221,7 +221,9 @@ def test_only_one_run_is_started_at_a_time() -> None:
 def test_a_tell_reaches_the_agent_once_at_the_end_of_its_turn() -> None:
     life = Life().agent_works().person_commands("tell", "Use tabs.")
     assert life.received() == ["start"]
-    assert life.answers() == ["Queued. The agent gets it at the end of its turn."]
+    assert life.answers() == [
+        "The agent gets your message now if it waits for one, otherwise at the end of its turn."
+    ]
     life.agent_rests()
     (tell,) = [a for _, a in life.out if isinstance(a, do.SendMessage)]
     assert str(tell.key) == "forward:comment-1#1"
@@ -290,13 +292,18 @@ def test_no_message_is_sent_to_a_blocked_or_active_agent() -> None:
             "merge",
             "",
             NEXT,
-            "No open pull request has the commit that the command was written for. ",
+            "The pull request has new commits or another base branch since your command. ",
         ),
-        ("merge", "", "", "No open pull request has the commit that the command was written for. "),
+        (
+            "merge",
+            "",
+            "",
+            "The pull request has new commits or another base branch since your command. ",
+        ),
         ("merge", "push", HEAD, "The merge method must be one of merge, rebase, squash."),
         ("cancel", "", HEAD, "No merge was requested."),
         ("agent", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
-        ("agent", "shell", HEAD, "That agent already has the session."),
+        ("agent", "shell", HEAD, "That agent is already working on this session."),
         ("review", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
     ],
 )
@@ -347,7 +354,10 @@ def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
     for head in (HEAD, NEXT):
         assert answer(asking("merge", two, head=head)).startswith("The pull request is merged")
     closed = replace(two, pulls=(two.pulls[0], replace(two.pulls[1], state=PullState.CLOSED)))
-    assert "No open pull request" in answer(asking("merge", closed, head=NEXT))
+    assert answer(asking("merge", closed, head=NEXT)) == "The pull request is closed."
+    ended = replace(closed, pulls=closed.pulls[:1], commands=())
+    assert "new commits" in answer(asking("merge", ended, head=NEXT))
+    assert "on the pull request that it is for" in answer(asking("merge", two, head=""))
 
 
 def test_a_session_that_would_end_again_at_once_is_not_restored() -> None:

@@ -151,4 +151,5 @@ def test_the_most_important_escalation_is_reported(session: Facts, key: str) -> 
     found = attention(session)[1]
     assert str(found.key) == key
     if key.startswith("action_failed:"):
-        assert (found.reason, found.because) == (FAILURE.reason, FAILURE.detail)
+        assert found.reason == FAILURE.reason
+        assert found.because.endswith(f": {FAILURE.detail}")

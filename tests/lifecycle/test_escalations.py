@@ -194,8 +194,13 @@ ESCALATING: dict[str, tuple[Facts, str, Reason]] = {
 #: What people read, by the beginning of the key.
 SAYS = {
     "question": "the agent asks: May I?",
-    "action_failed": "GitHub said no",
-    "repairs_exhausted": "checks still fail after 3 repairs: unit, lint",
+    "action_failed:push": f"{NEXT[:7]} was not pushed: GitHub said no",
+    "action_failed:open_pull": "the pull request could not be opened: GitHub said no",
+    "action_failed:make_ready": "#34 could not be marked as ready for review: GitHub said no",
+    "action_failed:merge": "#34 could not be merged: GitHub said no",
+    "action_failed": "a message could not be given to the agent: GitHub said no",
+    "repairs_exhausted": "checks still fail after the agent tried to repair them 3 times: "
+    "unit, lint",
     "no_result:fix_ci": "the agent was sent the failed checks (unit, lint) but ended its turn "
     "without a commit",
     "checks_held": "checks were cancelled or wait for a person: unit",
@@ -203,7 +208,7 @@ SAYS = {
     "no_result:address_review": "the agent was sent the requested changes and pushed nothing",
     "no_result:resolve_conflict": "the conflict with the base branch remains after the agent was "
     "asked to resolve it",
-    "no_result:commit_work": "the agent left uncommitted work in its workspace after a reminder",
+    "no_result:commit_work": "the agent still has uncommitted work, although it was reminded",
     "nothing_to_show": "the agent finished without a commit",
 }
 
@@ -369,6 +374,7 @@ def test_the_agents_last_words_are_quoted_when_it_has_no_commit(who: Agent, word
 
 def test_repairs_are_counted_and_a_question_without_words_is_named() -> None:
     repaired = red(done=done(*(f"fix_ci:{n}:x#1" for n in range(4))))
-    assert attention(repaired)[1].because == "checks still fail after 4 repairs: unit, lint"
+    says = "checks still fail after the agent tried to repair them 4 times: unit, lint"
+    assert attention(repaired)[1].because == says
     asks = facts(agent=agent(Activity.WAITING_INPUT))
-    assert attention(asks)[1].because == "the agent asks: something at its terminal"
+    assert attention(asks)[1].because == "the agent asks something in its terminal"

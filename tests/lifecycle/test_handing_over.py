@@ -148,7 +148,9 @@ def test_a_refused_update_on_command_escalates(
 ) -> None:
     failure = Failure(at=ago(30), reason=Reason.ACTION_FAILED, detail="GitHub said no")
     found = decision(with_pull(pulls, commands=(command("update"),), failures={key: failure}))
-    assert (found.because == "GitHub said no") is called
+    assert (
+        found.because == "#34 could not be updated from its base branch: GitHub said no"
+    ) is called
     assert (found.reason is Reason.ACTION_FAILED) is called
     comments = [str(one.key) for one in found.actions if isinstance(one, do.Comment)]
     assert (f"notice:action_failed:{key}" in comments) is called

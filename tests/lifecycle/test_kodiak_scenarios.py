@@ -260,7 +260,7 @@ CHECKS: dict[str, Scenario] = {
         S.NEEDS_INPUT,
         "ci_pending",
         "Comment:attention",
-        says="has waited for more than 2 hours: checks in progress: WIP",
+        says="the session has waited for more than 2 hours: checks in progress: WIP",
         differs="Kodiak skips checks that it is configured not to wait for; people are notified",
     ),
     "a person asks for a merge without the check that runs for ever": Scenario(

@@ -116,7 +116,7 @@ def test_three_failed_repairs_escalate_and_passing_checks_reset_the_count() -> N
     assert life.received() == ["start", "fix_ci", "fix_ci", "fix_ci"]
     life.ci_fails()
     life.reads(Status.NEEDS_INPUT)
-    assert "after 3 repairs" in life.decision.because
+    assert "tried to repair them 3 times" in life.decision.because
 
     life.ci_passes()
     life.reads(Status.REVIEW_PENDING)

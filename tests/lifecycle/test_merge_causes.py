@@ -26,7 +26,7 @@ APPLIED = done("command_applied:comment-merge")
             {},
             ", as @alice commanded",
         ),
-        ("wright", {"done": BY_BOT}, {"mode": Mode.MERGE}, ", as the policy says"),
+        ("wright", {"done": BY_BOT}, {"mode": Mode.MERGE}, " automatically (`policy.auto-merge`)"),
         ("wright", {"done": BY_BOT}, {}, ""),
     ],
     ids=[

@@ -279,7 +279,9 @@ def test_an_undelivered_tell_escalates() -> None:
     failure = Failure(at=ago(10), reason=Reason.ACTION_FAILED, detail="it did not show up")
     lost = facts(commands=(commented,), failures={f"forward:{commented.key}#1": failure})
     assert decision(lost).status is Status.NEEDS_INPUT
-    assert decision(lost).because == "it did not show up"
+    assert decision(lost).because == (
+        "a message could not be given to the agent: it did not show up"
+    )
     sent = replace(lost, run=2, done={**lost.done, **done(f"forward:{commented.key}#2")})
     assert decision(sent).status is not Status.NEEDS_INPUT
 

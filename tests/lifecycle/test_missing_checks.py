@@ -16,7 +16,7 @@ from tests.lifecycle.universe import HEAD, NEXT, NOW, agent, ago, approval, chec
 
 EXPECTED = ("lint", "unit")
 DAYS = 3 * 86_400.0
-NAMED = "no checks ran, though they ran for the last merged pull requests: lint, unit"
+NAMED = "no check ran here, but these ran for the last merged pull requests: lint, unit"
 
 
 def without_checks(*commands: Any, seconds: float = 600, **fields: Any) -> Facts:

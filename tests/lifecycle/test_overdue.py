@@ -75,7 +75,7 @@ def test_people_are_notified_of_a_wait_by_its_name_and_age_at_growing_intervals(
         found = decide(session, Policy(), since + age)
         assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.WAITED_TOO_LONG)
         (notice,) = notices(found)
-        assert notice.startswith("has waited for more than ")
+        assert notice.startswith("the session has waited for more than ")
         assert notice.endswith(f"(requested by @{session.requester})")
         assert says in notice
         assert found.recheck_at == since + 2 * age
@@ -87,7 +87,10 @@ def test_people_are_notified_of_a_merge_that_the_bot_was_to_make_and_may_not() -
     fields = {**READY, "barred": "lock", "base_branch": "main"}
     at, merges = ago(120) + DAY, Policy(mode=Mode.MERGE)
     (notice,) = notices(decide(with_pull(fields), merges, at))
-    assert "has waited for more than 1 day: the lock of main does not let the bot push" in notice
+    assert (
+        "the session has waited for more than 1 day: the lock of main does not let the bot push"
+        in notice
+    )
     assert notices(decide(with_pull(fields), merges, at - timedelta(seconds=1))) == []
     assert notices(decide(with_pull(fields), Policy(), at)) == [], "they are asked to merge it"
 
@@ -118,7 +121,8 @@ def test_people_are_notified_of_a_crashed_run_that_gets_no_slot() -> None:
     crashed = facts(slot=False, agent=ended(1, 86_400), created=ago(99_999))
     found = decision(replace(crashed, done=done("start:first#1", seconds_ago=90_000)))
     assert notices(found) == [
-        "has waited for more than 1 day: no slot is free (requested by @alice)"
+        "the session has waited for more than 1 day: the limit of concurrent sessions is reached "
+        "(requested by @alice)"
     ]
 
 
@@ -140,8 +144,8 @@ def test_a_merge_command_after_the_limit_merges_without_optional_checks() -> Non
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"issue": Issue(number=12, title="x", blocked_by=("#7",))}, "waits for #7"),
-        ({"slot": False, "waits": "every slot is in use"}, "every slot is in use"),
+        ({"issue": Issue(number=12, title="x", blocked_by=("#7",))}, "it waits for #7"),
+        ({"slot": False, "waits": "the server is at its limit"}, "the server is at its limit"),
     ],
 )
 def test_people_are_notified_of_a_start_that_waits_too_long(
@@ -151,5 +155,6 @@ def test_people_are_notified_of_a_start_that_waits_too_long(
     assert decide(waiting, Policy(), NOW + DAY - timedelta(seconds=1)).because == says
     found = decide(waiting, Policy(), NOW + DAY)
     assert found.status is Status.QUEUED
-    assert notices(found) == [f"{says}, for more than 1 day (requested by @alice)"]
+    waited = "the session has waited for more than 1 day to start"
+    assert notices(found) == [f"{waited}: {says} (requested by @alice)"]
     assert found.recheck_at == NOW + 2 * DAY

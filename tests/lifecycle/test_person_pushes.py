@@ -108,7 +108,8 @@ def test_a_merge_conflict_with_a_persons_commit_goes_to_the_agent_once() -> None
 def test_a_failed_merge_of_a_persons_commit_escalates() -> None:
     no = {TAKE.key: Failure(at=ago(1), reason=Reason.ACTION_FAILED, detail="no space left")}
     judged = decision(pushed(failures=no))
-    assert (judged.status, judged.because) == (Status.NEEDS_INPUT, "no space left")
+    says = "the commits of others could not be merged into the workspace: no space left"
+    assert (judged.status, judged.because) == (Status.NEEDS_INPUT, says)
 
 
 def test_a_branch_reset_by_a_person_to_an_earlier_push_is_followed() -> None:
@@ -274,9 +275,9 @@ def test_pushes_per_hour_are_limited() -> None:
     judged = decision(full)
     assert not any(isinstance(action, do.Publish) for action in judged.actions)
     assert (judged.status, judged.reason) == (Status.NEEDS_INPUT, Reason.PUSHES_USED_UP)
-    assert (
-        judged.because
-        == "10 commits were pushed within an hour; the next is pushed at 2030-01-01 12:10 UTC"
+    assert judged.because == (
+        "the branch was pushed or updated 10 times within an hour, the limit "
+        "(`pushes-per-hour`); the next push is at 2030-01-01 12:10 UTC"
     )
     assert judged.recheck_at == NOW + timedelta(seconds=600)
     for most in (11, 0):  # 0: no limit.

@@ -101,7 +101,10 @@ def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool
     assert pushes(session) == []
     again = replace(session, commands=(replace(earlier, key="comment-again"),))
     assert pushes(again) == []
-    reply = f"Another commit has the same prefix; the one that waits is `{NEXT}`."
+    reply = (
+        f"Another commit has the same prefix; the one that waits is `{NEXT}`. Repeat the command "
+        "with this full hash."
+    )
     assert answers(decision(again)) == {"command_refused:comment-again": reply}
     full = replace(session, commands=(command("allow", at=ago(30), text=NEXT),))
     assert [push.protected for push in pushes(full)] == [()]

@@ -24,7 +24,6 @@ NO_PROBLEM = {
     Reason.PULL_REQUEST,
     Reason.AGENT_AT_WORK,
     Reason.IN_CHAT,
-    Reason.NO_SLOT,
     Reason.STARTING,
     Reason.RELEASING,
     Reason.COMPLETED,
@@ -64,7 +63,7 @@ def test_every_notice_has_its_remedy(session: Facts) -> None:
     [
         (Reason.NO_PROGRESS, " `/mergewright restart` may also help."),
         (Reason.SPAWN_FAILED, "then write `/mergewright start`."),
-        (Reason.USAGE_LIMIT, "resumes by itself."),
+        (Reason.REPOSITORY_ARCHIVED, "resumes by itself."),
     ],
     ids=["a command may help", "the remedy names it", "nobody has to act"],
 )

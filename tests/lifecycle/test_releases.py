@@ -50,7 +50,9 @@ def test_a_restore_is_refused_while_cleanup_is_under_way_and_works_afterwards() 
     assert refused.status is Status.CLEANUP
     (reply,) = (a for a in refused.actions if str(a.key) == f"command_refused:{again.key!s}")
     assert isinstance(reply, do.Comment)
-    assert "cannot be started again" in reply.values["text"]
+    assert reply.values["text"] == (
+        "The session is still ending: stopped. Repeat the command in a minute."
+    )
     released = {**stopped, **done("release#1", seconds_ago=2), **done(reply.key, seconds_ago=3)}
     over = facts(ended=end, done=released, commands=(again,), slot=False)
     assert decision(over).status is Status.KILLED

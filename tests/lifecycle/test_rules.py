@@ -182,9 +182,9 @@ def test_these_signals_have_these_blockers(session: Signals, expected: list[str]
 
 F, P = CheckState.FAILED, CheckState.PENDING
 SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
-    "spawning": (facts(run=2), "run 2 is being started", ()),
-    "spawning the first": (facts(run=0), "run 1 is being started", ()),
-    "queued": (facts(slot=False, run=0, agent=Agent()), "waits for a free slot", ()),
+    "spawning": (facts(run=2), "the agent is being started", ()),
+    "spawning the first": (facts(run=0), "the agent is being started", ()),
+    "queued": (facts(slot=False, run=0, agent=Agent()), "it waits for its turn in the queue", ()),
     "queued with a reason": (
         facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY),
         "the machine has too little free memory for another session",
@@ -199,17 +199,20 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     ),
     "blocked without a message": (
         facts(agent=agent(Activity.BLOCKED, 30)),
-        "the agent is blocked: it reports no error message",
+        "the agent is blocked and reports no error message",
         (),
     ),
     "crashed": (
         facts(agent=ended(1, evidence="the agent's program exited with 1")),
-        "the agent's program exited with 1; a new run follows",
+        "the agent's program exited with 1; it is started again",
         (),
     ),
     "crashed, without a slot": (
-        facts(slot=False, agent=ended(1), waits="every slot is in use, 4 in all"),
-        "the agent's program ended; a new run follows; every slot is in use, 4 in all",
+        facts(
+            slot=False, agent=ended(1), waits="the server is at its limit of concurrent sessions, 4"
+        ),
+        "the agent's program ended; it is started again; the server is at its limit of concurrent "
+        "sessions, 4",
         (),
     ),
     "working, by evidence": (
@@ -218,8 +221,12 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         (),
     ),
     "to resume with the next slot": (
-        facts(slot=False, agent=agent(evidence="stopped"), waits="every slot is in use, 4 in all"),
-        "stopped; every slot is in use, 4 in all",
+        facts(
+            slot=False,
+            agent=agent(evidence="stopped"),
+            waits="the server is at its limit of concurrent sessions, 4",
+        ),
+        "stopped; the server is at its limit of concurrent sessions, 4",
         (),
     ),
     "red": (
@@ -248,17 +255,17 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
                 ),
             )
         ),
-        "changes were requested: @ann, @rob",
-        (Blocker("changes_requested", "changes were requested: @ann, @rob"),),
+        "changes were requested by @ann, @rob",
+        (Blocker("changes_requested", "changes were requested by @ann, @rob"),),
     ),
     "changes requested by an unknown reviewer": (
         published(pulls=(pull(review=Review.CHANGES_REQUESTED),)),
-        "changes were requested: by the review",
-        (Blocker("changes_requested", "changes were requested: by the review"),),
+        "changes were requested in the review",
+        (Blocker("changes_requested", "changes were requested in the review"),),
     ),
     "ready": (
         published(pulls=(pull(verdicts=(approval(),)),)),
-        "ccccccc passes its checks, is reviewed and can be merged",
+        "ccccccc needs no more checks or reviews and can be merged",
         (),
     ),
     "approved": (
@@ -273,7 +280,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     ),
     "released": (
         published(pulls=MERGED, pending=frozenset({"release#1"})),
-        "pull request #34 was merged; the program is being stopped and the workspace removed",
+        "pull request #34 was merged; its workspace is being removed",
         (),
     ),
 }
@@ -317,7 +324,10 @@ def test_a_slot_is_held_until_the_release(session: Facts, held: bool) -> None:
     ("session", "reason"),
     [
         (facts(slot=False, run=0, agent=Agent()), Reason.NO_SLOT),
-        (facts(slot=False, run=0, agent=Agent(), waits="every slot is in use"), Reason.NO_SLOT),
+        (
+            facts(slot=False, run=0, agent=Agent(), waits="the server is at its limit"),
+            Reason.NO_SLOT,
+        ),
         (facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY), Reason.NO_MEMORY),
         (facts(run=2), Reason.STARTING),
         (facts(), Reason.AGENT_AT_WORK),

@@ -55,7 +55,7 @@ EXAMPLES = {
         published(commands=(command("stop"),), pending=frozenset({"stop#1"})),
         S.CLEANUP,
         Reason.RELEASING,
-        "stopped by @alice; the program is being stopped and the workspace removed",
+        "stopped by @alice; its program is being stopped",
     ),
     "merged": Example(
         published(pulls=(pull(state=PullState.MERGED),)),
@@ -112,7 +112,7 @@ EXAMPLES = {
         replace(NEW, slot=True),
         S.SPAWNING,
         Reason.STARTING,
-        "run 1 is being started",
+        "the agent is being started",
     ),
     "needs_input": Example(
         facts(agent=agent(Activity.WAITING_INPUT, question="May I?")),
@@ -156,7 +156,7 @@ EXAMPLES = {
         published(pulls=(pull(threads=(thread(),)),)),
         S.CHANGES_REQUESTED,
         Reason.PULL_REQUEST,
-        "changes were requested: @rob",
+        "changes were requested by @rob",
     ),
     "a draft": Example(
         published(pulls=(pull(draft=True),)),
@@ -168,7 +168,7 @@ EXAMPLES = {
         published(pulls=(pull(verdicts=(approval(),)),)),
         S.MERGEABLE,
         Reason.AWAITS_MERGE,
-        "ccccccc passes its checks, is reviewed and can be merged",
+        "ccccccc needs no more checks or reviews and can be merged",
     ),
     "approved": Example(
         published(pulls=(pull(verdicts=(approval(),), merge=Merge.BEHIND),)),
@@ -213,19 +213,19 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("ci_pending", "not all checks and reviews could be read from GitHub"): {
         "checks_complete": False
     },
-    Blocker("ci_pending", "checks may still start: the time of the last push is unknown"): {
+    Blocker("ci_pending", "GitHub did not say when the last push was, so checks may still start"): {
         "checks": (),
         "head_since": None,
     },
     Blocker(
         "ci_missing",
-        "no checks ran, though they ran for the last merged pull requests: lint, unit",
+        "no check ran here, but these ran for the last merged pull requests: lint, unit",
     ): {"checks": (), "checks_expected": ("lint", "unit")},
     Blocker("not_settled", "checks may still start after the last push"): {
         "checks": (),
         "head_since": ago(5),
     },
-    Blocker("changes_requested", "changes were requested: @rob"): {"threads": (thread(),)},
+    Blocker("changes_requested", "changes were requested by @rob"): {"threads": (thread(),)},
     Blocker("review_required", "a review is required"): {"verdicts": ()},
     Blocker("conflict", "it conflicts with the base branch"): {"merge": Merge.CONFLICT},
     Blocker("behind", "it is behind the base branch"): {"merge": Merge.BEHIND},
@@ -233,9 +233,11 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("draft", "it is a draft"): {"draft": True},
     Blocker("held", 'its title "WIP: more tests" holds the merge'): {"title": "WIP: more tests"},
     Blocker("held", "its label `Do-Not-Merge` holds the merge"): {"labels": ("Do-Not-Merge",)},
-    Blocker("protected", "a branch protection rule or ruleset blocks it"): {
-        "merge": Merge.PROTECTED
-    },
+    Blocker(
+        "protected",
+        "a branch protection rule or ruleset blocks the merge; the pull request's merge box on "
+        "GitHub shows what it requires",
+    ): {"merge": Merge.PROTECTED},
     Blocker("unknown", "GitHub has not computed yet whether it can be merged"): {
         "merge": Merge.UNKNOWN
     },

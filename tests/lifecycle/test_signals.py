@@ -229,7 +229,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
     "start takes too long": (
         facts(run=2, start_due=ago(600)),
         Reason.TIMEOUT,
-        "run 2 could not be started within 600 seconds",
+        "the agent could not be started within 600 seconds",
     ),
     "vanished": (
         replace(

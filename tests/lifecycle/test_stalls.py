@@ -83,7 +83,8 @@ def test_these_agents_are_stuck(who: Agent, key: str, reason: Reason) -> None:
     found, evidence = attention(facts(agent=who))
     assert found is Attention.STUCK
     assert (str(evidence.key), evidence.reason) == (key, reason)
-    blocked = f"the agent is blocked: {who.error or 'no error message'}"
+    silent = "the agent is blocked and reports no error message"
+    blocked = f"the agent is blocked: {who.error}" if who.error else silent
     assert evidence.because == SAYS.get(reason, blocked)
 
 

@@ -21,7 +21,8 @@ def test_a_session_that_needs_a_person_is_one_message(desk: Desk) -> None:
     assert message.text.splitlines() == [
         "Action needed: All failed checks also fail on main: unit.",
         "",
-        "Fix the base branch and update this branch on GitHub, or tell the agent to fix it.",
+        "Fix the base branch and update this branch on GitHub, or write `/mergewright tell TEXT` "
+        "to have the agent repair the failing checks in this pull request.",
         "",
         f"Act on it: {PAGE}sessions/widgets-12",
     ]

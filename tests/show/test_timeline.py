@@ -81,7 +81,7 @@ def test_a_session_reads_as_a_story() -> None:
     story = entries(
         event(HistoryKind.CREATED, "mara", issue=12, title="x", agent="ada"),
         event(HistoryKind.SLOT),
-        decided("spawning", "run 1 is being started"),
+        decided("spawning", "the agent is being started"),
         done("start"),
         observed("workspace at bbbbbbb", "agent active", by="agent"),
         decided("working", "the agent is at work"),

@@ -50,7 +50,9 @@ def test_a_session_without_a_slot_is_woken_once_with_the_reason(
     made(scenario, 1, 2)
     scenario.decides("widgets-2", status="queued", wants_slot=True, recheck_at=None)
     assert store.slots.assign(Caps(sessions=1)) == named([1, 2])
-    assert store.facts.get("widgets-2").waits == "every slot is in use, 1 in all"
+    assert (
+        store.facts.get("widgets-2").waits == "the server is at its limit of concurrent sessions, 1"
+    )
     assert "widgets-2" in store.sessions.due(scenario.now)
     assert store.slots.assign(Caps(sessions=1)) == []
     assert store.slots.assign(Caps(sessions=2, session_mb=10), free_mb=9) == ["widgets-2"]
@@ -126,7 +128,7 @@ def test_the_queue_has_position_reason_and_an_estimate_from_past_slots(
     scenario.clock.passes(15)
     (place,) = store.slots.queue(caps)
     assert (place.session, place.position) == ("widgets-4", 1)
-    assert place.waits == "every slot is in use, 1 in all"
+    assert place.waits == "the server is at its limit of concurrent sessions, 1"
     assert place.starts_at == scenario.now + timedelta(seconds=80)
 
 
@@ -160,7 +162,9 @@ def test_a_session_that_arrives_when_all_slots_are_taken_gets_the_reason(
     store.slots.assign(Caps(sessions=1))
     made(scenario, 2)
     assert store.slots.assign(Caps(sessions=1)) == ["widgets-2"]
-    assert store.facts.get("widgets-2").waits == "every slot is in use, 1 in all"
+    assert (
+        store.facts.get("widgets-2").waits == "the server is at its limit of concurrent sessions, 1"
+    )
 
 
 def test_a_run_requested_by_a_person_takes_the_reserved_slot(

@@ -16,7 +16,7 @@ def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) 
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
-    reasons = ["every slot is in use, 3 in all"] * 17
+    reasons = ["the server is at its limit of concurrent sessions, 3"] * 17
     eventually(
         lambda: [one.waits for one in world.store.sessions.all() if one.waits] == reasons,
         "seventeen wait with their reason",
@@ -40,7 +40,10 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     second, third = world.issue("Second").is_labelled(), world.issue("Third")
     third.is_labelled().becomes("queued")
     eventually(
-        lambda: second.becomes("queued").because == "every slot is in use, 1 in all",
+        lambda: (
+            second.becomes("queued").because
+            == "the server is at its limit of concurrent sessions, 1"
+        ),
         "the second states why it waits",
     )
     second.issue.close(by=ALICE, reason="not_planned")

@@ -38,7 +38,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
     issue.becomes("needs_input")
 
     output = mergewright(world, "answer", issue.id, "Blue, please.")
-    assert "Queued. The agent gets it" in output
+    assert "The agent gets your message now" in output
     issue.agent.receives("Blue, please.")
 
     api = f"http://127.0.0.1:{world.port}/api/v1/sessions/{issue.id}/commands"
@@ -58,7 +58,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
         "page",
     ]
     # On GitHub, nobody asked: each reply is given where the command was.
-    assert not [text for text in issue.comments_by() if "Queued" in text]
+    assert not [text for text in issue.comments_by() if "gets your message" in text]
 
 
 def browser(world: World) -> httpx.Client:

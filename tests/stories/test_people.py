@@ -201,7 +201,10 @@ def test_sessions_wait_for_a_free_slot(world: World) -> None:
 
     def waits() -> bool:
         session = second.session
-        return session is not None and "every slot is in use, 1 in all" in session.because
+        return (
+            session is not None
+            and "the server is at its limit of concurrent sessions, 1" in session.because
+        )
 
     eventually(waits, "it waits for a slot")
     assert second.agent.received == []

@@ -24,7 +24,7 @@ def test_three_failed_repairs_are_escalated_until_a_person_pushes(
         pull.moves_from(head)
     pull.ci_fails("unit", log="it broke for good")
     assert issue.becomes("needs_input").reason == "repairs_exhausted"
-    pull.has_comment("still fail after 3 repairs")
+    pull.has_comment("still fail after the agent tried to repair them 3 times")
 
     world.repo.push(pull.pull.head_branch, {"fix.txt": "by hand\n"}, by=ROB)
     pull.ci_fails("unit", log="it broke once more")

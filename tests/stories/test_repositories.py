@@ -20,7 +20,7 @@ def test_sessions_survive_a_rename_and_pause_while_the_repository_is_archived(
     issue.pull.ci_passes()
     issue.becomes("review_pending")
     issue.issue.comment("/mergewright status", by=ALICE)
-    eventually(lambda: any("`review_pending`" in body for body in issue.comments_by()), "the reply")
+    eventually(lambda: any("Review pending: " in body for body in issue.comments_by()), "the reply")
     assert not other.pulls
     assert set(other.heads) == {"main"}
 
@@ -80,7 +80,10 @@ def test_a_repository_is_a_project_while_the_app_is_installed_on_it(world: World
 
     world.github.install_on(app, repo, installed=False)
     session = story.becomes("paused")
-    assert session.because == "gadgets is no longer a project"
+    assert (
+        session.because
+        == "gadgets is no longer in the configuration, or the App was removed from its repository"
+    )
     assert not world.store.incidents.current()
     eventually(lambda: story.session and not story.session.slot, "its program is ended")
     world.bot_stops()
@@ -98,7 +101,7 @@ def test_a_blocked_issue_starts_when_its_blocker_closes(world: World) -> None:
     first, issue = world.issue("Make a mould"), world.issue("Add widgets")
     issue.issue.waits_for(first.issue, by=ALICE)
     issue.is_labelled()
-    why = f"waits for #{first.issue.number}"
+    why = f"it waits for #{first.issue.number}"
     eventually(lambda: issue.session and issue.session.because == why, "it says what it waits for")
     first.issue.close(by=ALICE)
     issue.agent.starts()

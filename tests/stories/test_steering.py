@@ -7,6 +7,7 @@ import pytest
 from bot.store import OutboxEntry
 from lifecycle.model import keys
 from lifecycle.model.key import parse
+from lifecycle.model.status import status_words
 from tests.world.waiting import eventually
 from tests.world.world import ALICE, MALLORY, IssueStory, World
 
@@ -77,7 +78,7 @@ def test_restart_of_a_session_that_does_not_run_is_refused_with_a_reason(
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
     issue.issue.comment("/mergewright restart", by=ALICE)
-    is_posted(issue, f"There is nothing to restart (`{status}`)")
+    is_posted(issue, f"There is nothing to restart ({status_words(status)})")
 
 
 def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) -> None:
