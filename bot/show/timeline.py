@@ -137,7 +137,10 @@ class _Sentences:
                 for change in data["changes"]:
                     yield from self._observed(change)
             case HistoryKind.SLOT:
-                yield Line("The session got a slot: its agent may run", minor=True)
+                yield Line(
+                    "The session's agent may run, within the limits of concurrent sessions",
+                    minor=True,
+                )
             case HistoryKind.DECISION:
                 is_new = data["status"] != self._status
                 self._status = data["status"]

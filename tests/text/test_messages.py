@@ -268,7 +268,11 @@ def test_braces_in_a_value_are_not_placeholders() -> None:
         (HistoryKind.OBSERVED, {"changes": ["agent ready", "head abc"]}, "agent ready; head abc"),
         (HistoryKind.COMMAND, {"kind": "stop", "text": "", "key": "k"}, "stop"),
         (HistoryKind.DECISION, {"because": "the agent asks"}, "the agent asks"),
-        (HistoryKind.SLOT, {}, "The session got a slot: its agent may run"),
+        (
+            HistoryKind.SLOT,
+            {},
+            "The session's agent may run, within the limits of concurrent sessions",
+        ),
         (HistoryKind.DONE, {"action": "push:abc", "result": ""}, "Push commits"),
         (HistoryKind.DONE, {"action": "pull:b", "result": "34"}, "pull:b: 34"),
         (HistoryKind.FAILED, {"action": "push:abc", "error": "refused"}, "Push commits: refused"),
