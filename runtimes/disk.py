@@ -65,11 +65,14 @@ class _Measurement:
 
     def of(self, folders: Iterable[Path]) -> DiskExcess | None:
         """As `LocalDisk.excess`."""
-        for folder in folders:
-            if (top := _opened(folder)) is None:
-                continue
-            if exceeded := self._below(top):
-                return exceeded
+        try:
+            for folder in folders:
+                if (top := _opened(folder)) is None:
+                    continue
+                if exceeded := self._below(top):
+                    return exceeded
+        except PermissionError:  # The agent's doing: these folders belong to the bot's user.
+            return DiskExcess(limit=DiskLimit.READABLE)
         return None
 
     def _below(self, top: int) -> DiskExcess | None:
@@ -94,11 +97,7 @@ class _Measurement:
                     continue
                 if len(levels) == MOST_LEVELS:
                     return DiskExcess(limit=DiskLimit.LEVELS, most=MOST_LEVELS)
-                try:
-                    inner = _opened(entry.name, folder)
-                except PermissionError:
-                    return DiskExcess(limit=DiskLimit.READABLE)
-                if inner is not None:
+                if (inner := _opened(entry.name, folder)) is not None:
                     levels.append((inner, os.scandir(inner)))
         finally:
             for folder, entries in levels:

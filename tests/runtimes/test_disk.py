@@ -68,19 +68,31 @@ def test_a_hostile_tree_ends_a_measurement(tmp_path: Path, monkeypatch: pytest.M
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
-def test_a_folder_that_cannot_be_read_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("hidden", ["top", "top/inner", "top/inner/file"])
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o400])
+def test_an_agent_cannot_hide_files_by_the_permissions_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str, mode: int
 ) -> None:
-    (tmp_path / "hidden").mkdir()
-    opened = os.open
-
-    def refuses(path: str, flags: int, dir_fd: int | None = None) -> int:
-        if path == "hidden":
-            raise PermissionError(13, "Permission denied")
-        return opened(path, flags, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "open", refuses)
-    assert excess(tmp_path) == DiskExcess(limit=DiskLimit.READABLE)
+    """As root, too, the measurement is tried as a user who cannot read everything."""
+    monkeypatch.chdir(tmp_path)
+    user = os.geteuid() or 65534
+    inner = Path("top/inner")
+    inner.mkdir(parents=True)
+    (inner / "file").write_bytes(bytes(2 * MB))
+    tmp_path.chmod(0o755)
+    for path in (Path("top"), inner, inner / "file"):
+        os.chown(path, user, -1)
+    Path(hidden).chmod(mode)
+    limit = DiskLimit.MEGABYTES if hidden == "top/inner/file" else DiskLimit.READABLE
+    euid = os.geteuid()
+    os.seteuid(user)
+    try:
+        found = excess(Path("top"))
+    finally:
+        os.seteuid(euid)
+        Path(hidden).chmod(0o700)
+    assert found is not None
+    assert found.limit is limit
 
 
 def test_a_measurement_rests_most_of_the_time_and_can_be_ended(
