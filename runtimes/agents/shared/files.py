@@ -87,7 +87,7 @@ class TimedRecord(Struct, frozen=True):
 def contains(path: Path, text: str) -> bool:
     """Whether the last 64 MiB of a file contain a text; False if the file cannot be read."""
     wanted = text.encode()
-    return any(wanted in part for part in _parts_from_end(path, len(wanted)))
+    return any(wanted in part for _, part in _parts_from_end(path, len(wanted)))
 
 
 def last_line_with(path: Path, text: str) -> str:
@@ -96,15 +96,17 @@ def last_line_with(path: Path, text: str) -> str:
     A line of more than 4 MiB may be missed. Only the file's last 64 MiB are searched.
     """
     wanted = text.encode()
-    for part in _parts_from_end(path, _STEP_BYTES):
+    for start, part in _parts_from_end(path, _STEP_BYTES):
         if (place := part.rfind(wanted, 0, part.rfind(b"\n") + 1)) >= 0:
             begin = part.rfind(b"\n", 0, place) + 1
+            if not begin and start:
+                continue  # The line begins in the part before, which has all of it.
             return part[begin : part.find(b"\n", place)].decode(errors="replace")
     return ""
 
 
-def _parts_from_end(path: Path, overlap: int) -> Iterator[bytes]:
-    """Yield the last 64 MiB of a file in parts, the last one first.
+def _parts_from_end(path: Path, overlap: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the last 64 MiB of a file in parts, each with its offset, the last one first.
 
     Each part ends with the first `overlap` bytes of the part that follows it in the file. An
     unreadable file has no parts.
@@ -113,7 +115,7 @@ def _parts_from_end(path: Path, overlap: int) -> Iterator[bytes]:
         end = size = os.fstat(file.fileno()).st_size
         while end > max(0, size - _LOOK_BYTES):
             start = max(0, end - _STEP_BYTES)
-            yield os.pread(file.fileno(), end - start + overlap, start)
+            yield start, os.pread(file.fileno(), end - start + overlap, start)
             end = start
 
 

@@ -48,6 +48,12 @@ def test_the_last_complete_line_with_a_text_is_found(tmp_path: Path) -> None:
     assert last_line_with(log, "x") == "x 1"
 
 
+def test_a_line_across_two_steps_of_the_search_is_found_whole(tmp_path: Path) -> None:
+    log, line = tmp_path / "log", "begin " + "-" * 3_000 + " x " + "-" * 3_000 + " end"
+    log.write_text(f"first\n{line}\n" + ("." * 1_023 + "\n") * (4 * 1024 - 4))
+    assert last_line_with(log, "x") == line
+
+
 def test_private_files_are_written_for_their_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "file"
     write_private(path, "a")
