@@ -48,11 +48,11 @@ class LocalDisk:
         return found
 
     def excess(self, folders: Iterable[Path], most_mb: int, wait: Wait) -> DiskExcess | None:
-        """Return the limit that the files in these folders exceed together, or None.
+        """Return the limit that these folders exceed (of size, files or nesting), or None.
 
-        Also returns None if `wait` ends the measurement early. `most_mb` is in units of 1024 * 1024
-        bytes. Each of the N hard links of a file counts 1/N of its size. Raises `OSError` if the
-        measurement fails, e.g. by a fault of the machine.
+        A folder that cannot be read exceeds `DiskLimit.READABLE`. Also returns None if `wait` ends
+        the measurement early. `most_mb` is in units of 1024 * 1024 bytes. Each of the N hard links
+        of a file counts 1/N of its size. Raises `OSError` if the measurement fails otherwise.
         """
         return _Measurement(most_mb, wait).of(folders)
 

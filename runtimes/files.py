@@ -1,10 +1,10 @@
 """Opens files that an agent may have replaced, without following links or waiting at named pipes.
 
-Agents write to their checkout, repository, home and run folder, also while the bot reads. So the
-kernel resolves a path in one step and refuses symbolic links in it (openat2(2)), files must be
-regular and have only one hard link (a second one may be another session's file), and reads are
-bounded. Such files are never mapped into memory, because an agent that truncates a mapped file
-kills the process that reads it.
+Agents write to their checkout, repository, home and run folder, also while the bot reads. So
+symbolic links anywhere in a path are refused, by openat2(2) in one step or, where it is missing,
+part by part; files must be regular and have no more hard links than expected (another one may be
+another session's file); and reads are bounded. Such files are never mapped into memory, because an
+agent that truncates a mapped file kills the process that reads it.
 
 Paths are absolute, and the folder that holds all sessions has been resolved by the caller.
 """

@@ -1,4 +1,4 @@
-"""Reads and ends a supervised run through the files of `supervise.py` in the run's folder."""
+"""Prepares, observes and ends a supervised run through files of `supervise.py` in its folder."""
 
 import errno
 import json

@@ -46,9 +46,10 @@ def not_isolated(missing: NotIsolated) -> RetryLater | Rejected:
 
 
 def session_ports(locations: Locations, session: Session) -> Mapping[str, str]:
-    """Return the environment variables with the session's ports, reserved until its release.
+    """Reserve the session's ports until its workspace is removed; return variables that name them.
 
-    Idempotent. Raises `RuntimeFailure` if the project's range has too few free ports.
+    Empty if the project has no ports. Idempotent. Raises `RuntimeFailure` if the project's range
+    has too few free ports.
     """
     project = locations.projects[session.project]
     if not project.ports:

@@ -1,4 +1,4 @@
-"""The GitHub client of the configured account, and the sign-in with its App."""
+"""Makes the GitHub client of the configured account, and that for people's sign-in."""
 
 import os
 

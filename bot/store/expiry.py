@@ -86,7 +86,8 @@ class ExpiryTable(StoreTable):
     def dated(self, kind: DatedKind, before: datetime) -> StoredSize:
         """Return the size of the rows of this kind that were finished before a time.
 
-        Refused commands count from when they were given.
+        Refused commands count from when they were given. A notification that something is wrong
+        does not count until that is over.
         """
         return self._size(_DATED[kind][0], before.timestamp())
 

@@ -52,7 +52,7 @@ class Guesses:
     """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`what` names the words in messages, in the plural."""
+        """`what` is what error messages call the words: a plural, such as `tokens`."""
         self._what = what
         self._clock = clock
         self._until = 0.0

@@ -239,7 +239,7 @@ class Views:
         return price_notes(sessions, self._settings.prices)
 
     def log(self, id: str, run: int, start: int | None, most: int) -> LogPage:
-        """Return lines that a run printed, or raise 404 (see `log_page`). Run 0 is the last one."""
+        """Return lines that a run (0: the last) printed, as `Terminal.log_page`; or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.log_page(id, run, start, most)

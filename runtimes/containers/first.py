@@ -128,8 +128,8 @@ def _received(control: _socket.socket) -> "tuple[Any, bytes, list[int]]":
 def _message(control: _socket.socket, data: bytes) -> "tuple[Any, bytes]":
     """Return the client's next message, of which `data` is the beginning, and the bytes after it.
 
-    A message is in the format of `marshal`, after its length in four bytes. Returns None if the
-    client ends.
+    A message is in the format of `marshal`, after its length in four bytes. The message is None if
+    the client has closed the connection.
     """
     while len(data) < _LENGTH_BYTES or len(data) < _end(data):
         try:

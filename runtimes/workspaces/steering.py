@@ -1,4 +1,6 @@
-"""Keeps files that steer agents (instructions, settings, tools) in their state on the base branch.
+"""Keeps files that steer agents (instructions, settings, tools) as they were at the merge base.
+
+That is where the session's branch left the base branch.
 
 A run under the influence of a prompt injection could leave instructions for the next run there. So
 these files are restored before each run, and until the next run the restored state does not count

@@ -301,7 +301,7 @@ class Worktree:
 
     @property
     def has_lfs(self) -> bool:
-        """Whether files of Git LFS are written into this workspace."""
+        """Whether this workspace supports Git LFS, even if it has no such files."""
         return repositories.has_lfs(self._view)
 
     @property
@@ -366,7 +366,7 @@ class Worktree:
             return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _anchor(self, known: str = "") -> str:
-        """Return the commit to compare the files with: the branch's, or the newest known commit."""
+        """Return the commit to compare with: the branch's, else a known one, else the base."""
         found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"

@@ -32,7 +32,7 @@ class Move(Thing):
 
 @dataclass(kw_only=True)
 class Protection:
-    """What a branch requires before a merge."""
+    """The protection of a branch: what a merge requires, and who may push."""
 
     required_checks: list[str] = field(default_factory=list)
     required_reviews: int = 0
