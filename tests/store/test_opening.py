@@ -96,7 +96,7 @@ class TestRefused:
         connection = sqlite3.connect(path)
         connection.execute("CREATE TABLE recipes (name TEXT)")
         connection.close()
-        with pytest.raises(StoreUnusable, match="another program: name another file"):
+        with pytest.raises(StoreUnusable, match="another program: set `server"):
             opening(path)
 
     def test_a_database_of_a_newer_version_is_refused(

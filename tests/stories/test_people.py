@@ -92,7 +92,7 @@ def test_stop_ends_the_session_and_keeps_its_work(world: World) -> None:
     assert "@alice" in session.because
     eventually(lambda: comment.reactions, "the command is seen")
     eventually(
-        lambda: any("Mergewright: stopped." in posted for posted in issue.comments_by()),
+        lambda: any("has ended: stopped by" in posted for posted in issue.comments_by()),
         "the end is reported on the issue",
     )
     assert (world.folder / "data" / "workspaces" / issue.id).exists()
