@@ -68,7 +68,7 @@ class Place(Struct, frozen=True, kw_only=True):
 class _Cap(NamedTuple):
     """One limit: which sessions it counts together, how many it allows, and why others wait."""
 
-    group: Callable[[Contender], str | None]  #: Sessions of one name are counted; None is not.
+    group: Callable[[Contender], str | None]  #: The name of a session's group; None if it has none.
     most: Callable[[Caps, str], int]  #: The limit of the group with this name.
     why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 

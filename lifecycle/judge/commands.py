@@ -288,7 +288,7 @@ def offered(judged: Judged) -> tuple[str, ...]:
 
     A report names commands that work in this status but not in every status. Commands without a
     text are named only if they would be accepted now, and `cancel` only after a command to merge.
-    Pass facts with only the commands that take effect.
+    The facts of `judged` must have only the commands that take effect.
     """
     facts, now = judged.view.facts, judged.view.now
 
@@ -384,7 +384,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether a `start` has restored the session, or another command has ended it."""
+    """Whether a `start` has restored the session, or the session ended after another command."""
     if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

@@ -47,7 +47,7 @@ def question(view: SessionView) -> Finding | None:
 
 
 def paths_held(view: SessionView) -> Finding | None:
-    """The unpushed commits need a person's `allow`, for protected paths or suspect content."""
+    """The commits need a person's `allow`: they change protected paths, or a check holds them."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
     if held is None or held.reason not in HELD:
@@ -59,7 +59,7 @@ def paths_held(view: SessionView) -> Finding | None:
 
 
 def push_refused(view: SessionView) -> Finding | None:
-    """The unpushed commits could not be pushed, and rewording their messages did not help."""
+    """The commits could not be pushed; if their messages were refused, rewording did not help."""
     cause = causes.commit_messages(view)
     if (
         cause
@@ -134,7 +134,7 @@ def removed_from_queue(view: SessionView) -> Finding | None:
 
 
 def update_refused(view: SessionView) -> Finding | None:
-    """A person commanded `update`, and GitHub refused to merge the base into this head."""
+    """A person commanded `update` of a branch that was not behind its base, and GitHub refused."""
     command = view.command("update")
     if command is None or view.pull is None or view.pull.merge is Merge.CONFLICT:
         return None  # A conflict goes to the agent.
@@ -207,7 +207,7 @@ def red_on_base(view: SessionView) -> Finding | None:
 
 
 def checks_held(view: SessionView) -> Finding | Recheck | None:
-    """Checks were cancelled or require an action, and all others have completed."""
+    """Checks are cancelled, stale or wait for a person, and no other one failed or is pending."""
     held, pull = view.held_checks, view.pull
     if not held or pull is None or view.failed_checks or view.pending_checks:
         return None
@@ -221,7 +221,7 @@ def checks_held(view: SessionView) -> Finding | Recheck | None:
 
 
 def rounds_exhausted(view: SessionView) -> Finding | None:
-    """Reviewers request more changes after all the agent's rounds, and do not all approve."""
+    """New remarks follow the last allowed round, without approval or with changes requested."""
     if not view.unsent_remarks or (view.approved and not view.objectors):
         return None
     cause, rounds = causes.review(view), causes.review_rounds(view)
@@ -274,7 +274,7 @@ def left_uncommitted(view: SessionView) -> Finding | None:
 
 
 def workspace_unreadable(view: SessionView) -> Finding | Recheck | None:
-    """The workspace of an agent at rest cannot be read, so its work cannot be pushed."""
+    """The agent has been at rest for a while, and its workspace cannot be read."""
     failure, agent = view.facts.work.unreadable, view.facts.agent
     if not failure or not view.at_rest:
         return None

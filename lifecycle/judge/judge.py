@@ -224,7 +224,7 @@ class Judged(Struct, frozen=True):
     asked: tuple[Command, ...] = ()  #: All commands, including those without effect.
 
     def as_shown(self) -> "Judged":
-        """Return a copy whose status is the outcome, if the status is `cleanup`."""
+        """Return this; in the status `cleanup`, a copy with the recorded outcome as its status."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self
@@ -233,7 +233,7 @@ class Judged(Struct, frozen=True):
     def comment(self, key: Key, topic: str, **values: str) -> Comment:
         """Return a comment on the pull request, or on the issue if no pull request exists.
 
-        If neither exists, `Comment.number` is 0, and only the page shows the comment.
+        If neither exists, `Comment.number` is 0, and nothing is posted.
         """
         one = self.view.pull or self.view.facts.issue
         return Comment(key=key, number=one.number, topic=topic, values=values)

@@ -72,7 +72,10 @@ def by_budget(view: SessionView) -> Finding | Recheck | None:
 
 
 def exhausted(view: SessionView) -> Finding | Recheck | None:
-    """Return a finding for the first used-up budget, or a `Recheck` for when one may be used up."""
+    """Return a finding for the first used-up budget, or else a `Recheck`, or None.
+
+    The `Recheck` is for when the turn in progress reaches a budget's warning threshold or limit.
+    """
     state, facts, now = view.budgets, view.facts, view.now
     if not state.exhausted:
         return Recheck(state.changes_at) if state.changes_at else None
@@ -119,7 +122,7 @@ def by_chat(view: SessionView) -> Finding | Recheck | None:
 
 _QUIET: Final = "nobody has written in this chat for a while, so its program was stopped"
 _OVER: Final = (Availability.EXITED, Availability.CRASHED)
-#: The availabilities in which the program of a chat is not stopped for nobody's writing.
+#: The availabilities in which a chat is not paused even if nobody writes.
 _AT_WORK: Final = (Availability.ACTIVE, Availability.UNKNOWN, Availability.INTERRUPTED)
 _LIMITED: Final = (Availability.BLOCKED, Availability.INTERRUPTED)
 PAUSES: Final[tuple[Row, ...]] = (
@@ -177,7 +180,10 @@ def is_undone(command: Command, facts: Facts) -> bool:
 
 
 def exempt(facts: Facts) -> frozenset[Key]:
-    """Return the keys of a `freeze` command's reaction and reply, which the freeze lets through."""
+    """Return the keys of a `freeze` command's reaction and reply, which the freeze lets through.
+
+    Empty if no such command is in effect, or if something else freezes the session too.
+    """
     freeze = freezing(facts)
     if freeze is None or _frozen_outside(facts) is not None:
         return frozenset()

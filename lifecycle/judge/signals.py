@@ -53,7 +53,8 @@ class Output(StrEnum):
     NOTHING = "nothing"
     UNPUSHED = "unpushed"
     PUSHED = "pushed"
-    DIRTY = "dirty"  #: All commits are pushed, and there are uncommitted changes.
+    #: There are uncommitted changes, and all commits are pushed or those of others come first.
+    DIRTY = "dirty"
     OFF_BRANCH = "off_branch"  #: The agent's commits are not on the session's branch.
     PRIVATE = "private"  #: The work of a chat, which is not pushed.
     FOREIGN = "foreign"  #: GitHub's branch has commits of others that the workspace lacks.
@@ -69,16 +70,18 @@ class PullStage(StrEnum):
 
 
 class Ci(StrEnum):
-    """The combined state of the checks, considering their age and which are required."""
+    """The combined state of the checks that count: required ones, or all if none is required."""
 
-    FAILING = "failing"  #: A counted check failed, and no check runs any more.
-    SETTLING = "settling"  #: Some counted check failed and others still run.
-    HELD = "held"  #: Cancelled, stale, or waiting for an action of a person.
-    PENDING = "pending"
-    UNSETTLED = "unsettled"  #: No checks yet; within `Policy.settle_seconds` some may start.
+    FAILING = "failing"  #: At least one failed, and none is pending.
+    SETTLING = "settling"  #: At least one failed, and others are pending.
+    HELD = "held"  #: Some are cancelled, stale or wait for a person; none failed or is pending.
+    PENDING = "pending"  #: Some are pending and not waived, or GitHub's data is incomplete.
+    #: For `Policy.settle_seconds`, checks may still start: after a push if none has passed yet, and
+    #: after the bot marked a draft as ready.
+    UNSETTLED = "unsettled"
     PASSING = "passing"
-    MISSING = "missing"  #: No checks, long enough after the push, though some are expected.
-    NONE = "none"  #: No checks, long enough after the push, and none are expected or awaited.
+    MISSING = "missing"  #: None ran, long enough after the push, though some are expected.
+    NONE = "none"  #: None passed, long enough after the push, and none is expected or awaited.
 
 
 class Signals(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):

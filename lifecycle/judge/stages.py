@@ -178,7 +178,10 @@ _ENDS: Final = (
 
 
 def _may_end(view: SessionView) -> bool:
-    """Whether a row of `_ENDS` may find something; usually none does."""
+    """Whether any function in `_ENDS` could return a result.
+
+    Usually False, which spares calling them.
+    """
     facts, issue, pull = view.facts, view.facts.issue, view.pull
     if facts.commands or facts.failures or facts.start_due or view.availability is _CRASHED:
         return True
@@ -202,9 +205,9 @@ def _crash(ending: Exit | None, crashes: int) -> Finding:
 def hold_of(view: SessionView, stage: Stage) -> Hold:
     """Return whether an ended session still has its program, and after a merge its workspace.
 
-    Without a merge the program is stopped at once. The workspace is released only after
-    `Policy.workspace_days`; until then it is not waited for. A stop or release that failed for good
-    counts as done.
+    Without a merge only the end of the program counts: the workspace is kept for
+    `Policy.workspace_days`. A pending release counts in any case. A stop or release that failed for
+    good counts as done.
     """
     facts, history = view.facts, view.history
     kind = _RELEASE if stage is Stage.MERGED else _STOP

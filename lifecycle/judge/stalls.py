@@ -20,7 +20,7 @@ _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 class Finding(NamedTuple):
     """Why a session has its stage or status, and until when the finding is valid."""
 
-    key: Key | None  #: The key of people's notification of it; if None, they are not notified.
+    key: Key | None  #: Its identity: people are notified once. If None, they are not notified.
     reason: Reason
     because: str  #: The reason in words, for people.
     until: datetime | None = None  #: When time alone may change the finding; if None, never.
@@ -50,7 +50,7 @@ def first(rows: tuple[Row, ...], view: SessionView) -> Found:
 
 
 def blocked(view: SessionView) -> Finding | Recheck | None:
-    """The agent reports an error, other than a usage limit whose reset time lies ahead."""
+    """The agent has reported an error for too long; a usage limit counts from its reset."""
     if view.last_availability is not _BLOCKED:
         return None
     agent = view.facts.agent

@@ -41,7 +41,7 @@ def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | R
 
 
 def checks_missing(view: SessionView) -> Finding | Recheck | None:
-    """No check ran, though some are expected."""
+    """The head has had no check for too long, but some are expected."""
     pull, missing = view.pull, missing_checks(view)
     if pull is None or not missing or pull.draft or pull.head_since is None:
         return None
@@ -57,7 +57,7 @@ def checks_missing(view: SessionView) -> Finding | Recheck | None:
 
 
 def checks_disputed(view: SessionView) -> Finding | Recheck | None:
-    """GitHub says that the head can be merged, but the bot reads a required check as pending."""
+    """GitHub has said for too long that the head can be merged, but a required check is pending."""
     pull = view.pull
     if pull is None or pull.draft or pull.clean_since is None or view.failed_checks:
         return None
@@ -98,7 +98,10 @@ def _checks_since(view: SessionView) -> datetime:
 
 
 def last_event(view: SessionView) -> datetime:
-    """Return the time of the last known event by the agent, a person, a check or a push."""
+    """Return the time of the last known event by the agent, a person, a check or a push.
+
+    Of a person's events, commands and comments on the pull request count.
+    """
     facts, pull = view.facts, view.pull
     times = [facts.created, facts.restored_at, view.instructed_at, facts.agent.since]
     times += [command.at for command in facts.commands]

@@ -45,12 +45,13 @@ class Start(_OnRun, frozen=True, kw_only=True):
 
     prompt: Prompt
     resume: str = ""  #: The agent's own id of the conversation to resume; if empty, a new one.
-    agent: str = ""  #: The agent that takes over, by name or type; if empty, the current one.
+    agent: str = ""  #: The agent that takes over, as in `agent_names`; if empty, the current one.
     permission_mode: str = ""  #: The session's; if empty, that of the agent type.
     covers: tuple[Key, ...] = ()  #: Further keys that are recorded as done together with this one.
     #: What people wrote about the issue, for a first run; the keys are `what`, `text` and `log`.
     discussion: tuple[Mapping[str, str], ...] = ()
-    #: Open work on GitHub, for an agent without memory of it; the keys are those of `discussion`.
+    #: Open work on GitHub and the issue's discussion, for an agent without memory of them; the keys
+    #: are those of `discussion`.
     waiting: tuple[Mapping[str, str], ...] = ()
 
 
@@ -156,7 +157,7 @@ class StatusSummary(Struct, frozen=True, kw_only=True):
     pull: int | None = None
     blockers: tuple[Blocker, ...] = ()
     question: str = ""  #: What the agent asks; if empty, nothing.
-    remedy: str = ""  #: What people can do; if empty, nothing is wrong.
+    remedy: str = ""  #: What people can do; if empty, there is no advice on the status's reason.
     cost: str = ""  #: In words; if empty, nothing was spent, or the policy does not publish costs.
     #: Names of the commands that depend on the status and work in it.
     commands: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ class ShowStatus(_OnNumber, frozen=True, kw_only=True):
 
 
 class Label(_OnNumber, frozen=True, kw_only=True):
-    """Add a label to the issue, or remove it."""
+    """Add a label to an issue or a pull request, or remove it."""
 
     name: str
     on: bool
@@ -214,7 +215,7 @@ class React(_Action, frozen=True, kw_only=True):
 
 
 class Reply(_OnNumber, frozen=True, kw_only=True):
-    """Reply in several review threads with the same text, as one review."""
+    """Reply in one or more review threads with the same text, as one review."""
 
     threads: tuple[str, ...]  #: GitHub's ids.
     topic: str  #: As in `Comment`.
@@ -256,7 +257,7 @@ class DeleteBranch(_Action, frozen=True, kw_only=True):
 
     branch: str
     sha: str
-    base: str = ""
+    base: str = ""  #: That base branch; if empty, a branch with such pull requests is kept.
 
 
 class Stop(_OnRun, frozen=True, kw_only=True):

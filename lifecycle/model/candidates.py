@@ -13,12 +13,12 @@ class Labelled(Struct, frozen=True, kw_only=True, tag="labelled"):
 
     actor: str  #: If empty, unknown.
     at: datetime
-    agent: str  #: The name of an agent, or an agent type.
+    agent: str  #: As in `agent_names`; if empty, unknown.
     names_agent: bool  #: Whether the label itself names the agent (`mergewright:NAME`).
 
 
 class Reopened(Struct, frozen=True, kw_only=True, tag="reopened"):
-    """An issue, or the pull request of its session, that was reopened."""
+    """An issue or a session's pull request that was reopened."""
 
     actor: str  #: If empty, unknown.
     at: datetime
@@ -50,10 +50,10 @@ class Requested(Struct, frozen=True, kw_only=True, tag="requested"):
     key: str  #: Of the command.
     actor: str  #: A login, or a command line's or page's user (`cli:ann`).
     at: datetime
-    agent: str  #: The name of an agent or an agent type; if empty, the project's default.
+    agent: str  #: As in `agent_names`; if empty, the project's default.
     permission_mode: str = ""
     resume: str = ""  #: The agent's own conversation to resume.
-    is_local: bool = False  #: Whether it came from this machine, so that no comment answers it.
+    is_local: bool = False  #: Whether `is_local(actor)`, so that no comment answers it.
     #: What to open for a further session of the issue, or for a session without an issue. None for
     #: the issue's only session.
     spawn: Spawn | None = None
@@ -68,13 +68,16 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     project: str  #: If empty, no configured project has this repository.
     repository: str
-    number: int  #: Of the issue; if 0, there is none.
+    number: int  #: Of the issue, or of the pull request if `is_pull`; if 0, there is neither.
     trigger: Trigger
-    allowed: bool  #: Whether the actor has write access or is listed; read uncached.
+    #: Whether the actor has write access or is listed, read uncached. True for a start command,
+    #: which was authorized before.
+    allowed: bool
     #: Who edited the text after the trigger without write access: None if nobody did, empty if
     #: unknown.
     edited_by: str | None = None
-    issue: Issue | None = None  #: If None, there is no such issue, or the trigger is a reopening.
+    #: None if there is no such issue or no project, or if the trigger is a reopening.
+    issue: Issue | None = None
     is_pull: bool = False
     adopted: Adopted | None = None  #: None if nothing is adopted or it does not exist.
     session: str = ""  #: The session that it concerns; if empty, the newest session of the issue.

@@ -24,8 +24,8 @@ from lifecycle.model.status import (
 class Frozen(Struct, frozen=True, kw_only=True):
     """A freeze: a person had the bot stop all actions for a session, a project or everything."""
 
-    scope: str  #: `all`, `project` or `session`: the widest that applies.
-    by: str
+    scope: str  #: What is frozen: `all`, `project` or `session`.
+    by: str  #: If empty, unknown.
     at: datetime
 
 
@@ -36,7 +36,9 @@ class Remark(Struct, frozen=True, kw_only=True):
     author: str
     body: str
     at: datetime
-    allowed: bool = False  #: Whether GitHub says the author may write to the repository.
+    #: Whether its author and last editor may give commands, because they have write access or are
+    #: listed. For a bot's remark, only another account that edited it is checked.
+    allowed: bool = False
     bot: bool = False  #: Whether GitHub's account type is bot; never guessed from the name.
     own: bool = False  #: Whether Mergewright wrote it.
     edit: bool = False  #: Whether it is an edit of the issue, with the new title and text.
@@ -60,14 +62,15 @@ class Issue(Struct, frozen=True, kw_only=True):
     open: bool = True
     #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
     state_reason: str = ""
-    labelled: bool = True  #: Whether the label that asked for an agent is still on it.
+    #: Whether a label or an assignee asks for an agent. True for a session that needs neither.
+    labelled: bool = True
     frozen: Frozen | None = None  #: By the label that freezes it; if None, that label is not set.
-    #: When the label that was last acted on was added. None if a command opened the session.
+    #: When the label or assignee that was last acted on was added. None if there was none.
     labelled_at: datetime | None = None
     blocked_by: tuple[str, ...] = ()  #: The open issues it waits for, as `#5` or `owner/name#5`.
     in_circle: bool = False  #: Whether such an issue waits for this one in turn.
-    #: The issue's newest comments, oldest first, and its last edit since the trigger. A body is
-    #: empty if its author has no write access.
+    #: The issue's newest comments, oldest first, and its last edit since the trigger. The body of
+    #: a comment that the agent will never get is empty.
     remarks: tuple[Remark, ...] = ()
     left_out: int = 0  #: How many older comments `remarks` omits.
     labels: tuple[str, ...] = ()  #: Without Mergewright's own labels.
@@ -109,7 +112,7 @@ class Exit(Struct, frozen=True, kw_only=True):
     """The proven end of a program: its supervisor recorded it, or its runtime was lost."""
 
     at: datetime
-    code: int | None = None  #: Exit code, or None where a signal ended it.
+    code: int | None = None  #: Exit code, or None if a signal ended it or the code is unknown.
     signal: int | None = None  #: The number of the signal that ended it, if any.
     tail: str = ""  #: The last lines it printed.
     #: The proof that the program was lost with its machine and did not fail by itself, such as a
@@ -163,7 +166,7 @@ class DiskExcess(Struct, frozen=True, kw_only=True):
     """The limit that a session's files on disk exceed."""
 
     limit: DiskLimit
-    most: int = 0  #: The limit, in its unit; if 0, it has none.
+    most: int = 0  #: The limit's value; 0 for `DiskLimit.READABLE`, which has none.
     since: datetime | None = None  #: When that was found; if None, not recorded yet.
 
 
@@ -177,7 +180,8 @@ class Work(Struct, frozen=True, kw_only=True):
     dirty: bool | None = None  #: If None, not examined since `head` or the activity changed.
     off_branch: OffBranch | None = None  #: Read with `dirty`; if None, there are no such commits.
     disk: DiskExcess | None = None  #: If None, as far as is known, its files exceed no limit.
-    unreadable: str = ""  #: Why it could not be read after the agent's turn; if empty, it was read.
+    #: Why it could not be read after the agent's turn. Empty if it was read, or not examined yet.
+    unreadable: str = ""
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -197,7 +201,7 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 class Thread(Struct, frozen=True, kw_only=True):
-    """A review thread with all its comments."""
+    """A review thread with its comments, oldest first."""
 
     id: str
     path: str = ""
@@ -238,7 +242,7 @@ class Dequeued(Struct, frozen=True, kw_only=True):
 
 
 class Pull(Struct, frozen=True, kw_only=True):
-    """A pull request of this session, as last read completely."""
+    """A pull request of this session, as last read."""
 
     number: int
     url: str = ""
@@ -260,7 +264,8 @@ class Pull(Struct, frozen=True, kw_only=True):
     clean_since: datetime | None = None  #: Since when GitHub says that this head can be merged.
     review: Review = Review.NONE
     checks: tuple[Check, ...] = ()
-    checks_complete: bool = True  #: If False, a page is missing, so they do not count as passing.
+    #: If False, not all checks, reviews and threads could be read: checks do not count as passed.
+    checks_complete: bool = True
     #: Names of checks that ran for the last merged pull requests, where none ran for this one.
     checks_expected: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -337,12 +342,13 @@ class Facts(Struct, frozen=True, kw_only=True):
     requester: str = ""
     agent_type: str = ""
     branch: str = ""
-    run: int = 0  #: The run last ordered; if 0, none yet.
+    run: int = 0  #: The run last ordered, or after a restore the next one; if 0, none yet.
     slot: bool = False  #: Whether it may run a program now.
-    start_due: datetime | None = None  #: Since when a recorded start is pending, if one is.
+    #: When the pending start was or will be attempted next. None if no start is pending.
+    start_due: datetime | None = None
     waits: str = ""  #: Why it has no slot, if it waits for one.
     agent_name: str = ""  #: The name of its agent: one in `agents`, or an agent type's.
-    agents: tuple[str, ...] = ()  #: The names that commands may use: agents and agent types.
+    agents: tuple[str, ...] = ()  #: The agents that commands may name, as in `agent_names`.
     permission_mode: str = ""  #: Given when it was created; if empty, that of its agent type.
     budget_usd: float = 0.0  #: Given when it was created; if 0, `Policy.session_usd`.
     #: The permission modes that commands may give it, by the names in `agents`.

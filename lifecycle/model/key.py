@@ -27,7 +27,7 @@ class KeyKind(StrEnum):
     MERGE_BRANCH = "merge_branch"  #: Head with other people's commits.
     ADDRESS_REVIEW = "address_review"  #: Fingerprint of the remarks' ids.
     FORWARD = "forward"  #: The command's key.
-    COMMIT_WORK = "commit_work"  #: How many requests and interrupted runs came before it.
+    COMMIT_WORK = "commit_work"  #: How many requests and failed or lost runs came before it.
     REWORD = "reword"  #: Head.
     MOVE_COMMITS = "move_commits"  #: The newest commit that is not on the session's branch.
     SELF_REVIEW = "self_review"  #: Head.
@@ -65,7 +65,7 @@ class KeyKind(StrEnum):
     REPLY = "reply"  #: Fingerprint of the ids of each thread's last remark.
     REPLY_WITHOUT_SESSION = "reply_without_session"  #: Topic, the command's key.
     OUTSIDER = "outsider"  #: Id of the issue, login.
-    REACTION = "reaction"  #: The command's key.
+    REACTION = "reaction"  #: The command's key, or the remark's id.
     ATTENTION_LABEL = "attention_label"  #: How often it was added or removed before.
     # Findings, which people are notified of.
     ACTION_FAILED = "action_failed"  #: Kind and cause of the action.
@@ -96,7 +96,9 @@ class StartCause(StrEnum):
     FIRST = "first"
     CRASH = "crash"  #: The run before it failed by itself.
     LOST = "lost"  #: The run before it was lost with its machine or runtime.
-    RESUME = "resume"  #: The bot stopped it during its work, or a person commanded `resume`.
+    #: The bot stopped the run before it in a turn, a chat's program ended, or a person commanded
+    #: `resume`.
+    RESUME = "resume"
     MESSAGE = "message"  #: The program has ended, and there is a message for the agent.
     RESTART = "restart"  #: A person's command.
     AGENT = "agent"  #: A person's command that names another agent.
@@ -105,8 +107,9 @@ class StartCause(StrEnum):
 class ParkCause(StrEnum):
     """What the agent was doing when its program was stopped to be resumed later."""
 
-    AT_REST = "rest"  #: Nothing: its turn had ended, or it waited for a person.
-    INTERRUPTED = "work"  #: It was in a turn.
+    #: Nothing: its turn had ended, or it waited for a person. In a chat: it was in no turn.
+    AT_REST = "rest"
+    INTERRUPTED = "work"  #: It was in a turn, or its turn is not known to have ended.
 
 
 class Key(Struct, frozen=True, cache_hash=True, array_like=True):

@@ -252,7 +252,7 @@ def disk_limit(since: datetime) -> Key:
 def budget(name: str, limit: float, since: str) -> Key:
     """Return the key of a budget that is used up or nearly used up.
 
-    `since`: the day, or the time of the last restore; empty for the whole session.
+    `since`: the day of a daily budget, else the time of the last restore; empty if there was none.
     """
     return Key(KeyKind.BUDGET, (name, f"{limit:g}", since))
 

@@ -1,9 +1,9 @@
 """Names as people write them: of the bot, its labels, agents and permission modes."""
 
 NAME = "mergewright"
-#: The label that calls people to an issue.
+#: The label that calls people to an issue, or to the pull request of a session without an issue.
 CALLS_PEOPLE = f"{NAME}:needs-input"
-#: The label that stops every effect on an issue's session.
+#: The label on an issue or a pull request that freezes its session.
 FREEZES = f"{NAME}:freeze"
 #: The prefix of the labels that show a status.
 SHOWS_STATUS = f"{NAME}/"

@@ -94,13 +94,14 @@ class Policy(
     threads_block: bool = True  #: Unresolved threads of people count as requested changes.
     resolve_threads: bool = False  #: Resolve a thread when a commit answers it.
     bots: tuple[str, ...] = ()  #: Logins of bots whose comments and commands count like people's.
-    #: Messages about failed checks until they pass once, and about refused commit messages.
+    #: Messages about failed checks until they pass once. Messages about refused commit messages and
+    #: about commits off the session's branch have the same limit each.
     ci_repairs: int = 3
     conflict_repairs: int = 3  #: Messages about conflicts with the same base commit.
     review_rounds: int = 10  #: Messages about reviews before a person is notified.
     start_tries: int = 3  #: Failed starts before the session is `errored`.
-    restarts: int = 3  #: Consecutive failed runs before it is `errored`.
-    lost_runs: int = 10  #: Consecutive runs lost with their machine before it is `killed`.
+    restarts: int = 3  #: Restarts in a row after failed runs; one more failure makes it `errored`.
+    lost_runs: int = 10  #: The same for runs lost with their machine, and `killed`.
     settle_seconds: float = 60.0  #: Time after a push in which checks may still appear.
     #: Whether a pull request without checks waits if the last merged pull requests had some.
     expect_checks: bool = True

@@ -31,7 +31,7 @@ class Status(StrEnum):
 
 
 #: Statuses that a session does not leave by itself, except that `cleanup` becomes the outcome once
-#: the workspace is released.
+#: the program has been stopped or, after a merge, the workspace removed.
 TERMINAL = frozenset(
     {Status.MERGED, Status.ERRORED, Status.KILLED, Status.DONE, Status.TERMINATED, Status.CLEANUP}
 )
@@ -115,7 +115,7 @@ class Merge(StrEnum):
     https://docs.github.com/en/graphql/reference/enums#mergestatestatus
     """
 
-    CLEAN = "clean"  #: CLEAN or HAS_HOOKS, or UNSTABLE by checks nobody requires.
+    CLEAN = "clean"  #: CLEAN, HAS_HOOKS or DRAFT, or UNSTABLE by checks that nobody requires.
     CONFLICT = "conflict"
     BEHIND = "behind"
     QUEUED = "queued"  #: GitHub's merge queue has it.

@@ -20,7 +20,10 @@ def counted(count: int, noun: str) -> str:
 
 
 def full_stop(text: str) -> str:
-    """Return a phrase with a full stop, unless it ends with punctuation or has several lines."""
+    """Return a phrase with a full stop, unless it is empty or ends with punctuation.
+
+    Text of several lines, and a question followed by its choices in parentheses, get none either.
+    """
     ended = not text or "\n" in text or text.endswith((".", "!", "?", ":", "…"))
     ended = ended or (text.endswith(")") and "?" in text)  # A question with its choices.
     return text if ended else f"{text}."
@@ -29,7 +32,8 @@ def full_stop(text: str) -> str:
 def plain(text: str) -> str:
     """Return the text without escape sequences and control characters, except newlines and tabs.
 
-    Other line separators and characters that change the reading direction are removed too.
+    Other line separators, byte order marks and characters that change the reading direction are
+    removed too.
     """
     return _CONTROL.sub("", _SEQUENCE.sub("", text))
 

@@ -17,7 +17,10 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def from_seconds(seconds: float) -> datetime:
-    """Return the time `seconds` after the start of 1970 UTC, or the nearest plausible one."""
+    """Return the time `seconds` after the start of 1970 UTC, or the nearest plausible one.
+
+    For NaN, returns the earliest.
+    """
     if 0 <= seconds <= _MOST_SECONDS:
         return datetime.fromtimestamp(seconds, UTC)  # noqa: TID251
     return LATEST if seconds > 0 else EARLIEST  # Of NaN too.

@@ -41,8 +41,8 @@ _NO_ANSWER: Final = (
 def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ...] = ()) -> Wanted:
     """Send the agent a message; if its program has ended, start a new run with it as the prompt.
 
-    `cause`: the message's key without a run. `covers`: further keys without a run, which are
-    recorded as done together with the message's key.
+    `cause`: the message's key, to which the run is added here. `covers`: further keys, to which the
+    run is added too. They are recorded as done together with the message.
     """
     facts = judged.view.facts
     if judged.view.parked or judged.signals.availability is Availability.EXITED:
@@ -89,7 +89,10 @@ def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
 
 
 def forward(judged: Judged) -> Wanted:
-    """Forward people's messages to the agent; while it asks a question, only their answers."""
+    """Forward people's messages to the agent; while it asks something, only those that answer it.
+
+    These are the command `answer`, and messages that were written after the question.
+    """
     view, agent = judged.view, judged.view.facts.agent
     asked = judged.signals.availability is Availability.WAITING
     for cause, command in causes.forwarded(view).items():
@@ -133,7 +136,7 @@ def review_prompt(view: SessionView) -> do.Prompt:
 
 
 def remind(judged: Judged) -> Wanted:
-    """Remind the agent once of uncommitted work after each request."""
+    """Remind the agent once of uncommitted work after each request and each failed or lost run."""
     cause = causes.uncommitted(judged.view)
     if cause and judged.view.history.last_sent(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))

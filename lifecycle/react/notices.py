@@ -91,7 +91,7 @@ def acknowledge(judged: Judged) -> Wanted:
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:
-    """Acknowledge with a reaction each unsent remark since the session began or was restored."""
+    """React to each unsent remark on the issue since the session began or was restored."""
     view = judged.view
     began = view.facts.restored_at or view.facts.created
     began = began.replace(microsecond=0)  # As GitHub's times are.
@@ -119,7 +119,10 @@ def post_review_result(judged: Judged) -> Wanted:
 
 
 def notify_people(judged: Judged) -> Wanted:
-    """Notify people once of each question, escalation, pause or circular wait, with its remedy."""
+    """Notify people once of each escalation, stall, pause, and circular or overdue wait.
+
+    The comment names the remedy.
+    """
     if judged.cause:
         topic = "paused" if judged.status is Status.PAUSED else "attention"
         yield judged.comment(keys.notice(judged.cause), topic, **_explained(judged))

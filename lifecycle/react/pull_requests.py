@@ -159,7 +159,7 @@ def land(judged: Judged) -> Wanted:
 
 
 def take_out_of_queue(judged: Judged) -> Wanted:
-    """Remove the pull request from GitHub's merge queue when a person cancels the merge."""
+    """Remove a pull request from the merge queue if the bot added it and a person cancels."""
     view, pull = judged.view, judged.view.pull
     if pull is None or pull.merge is not Merge.QUEUED or not view.merge_cancelled:
         return
@@ -169,7 +169,10 @@ def take_out_of_queue(judged: Judged) -> Wanted:
 
 
 def tidy(judged: Judged) -> Wanted:
-    """Delete the merged branch, and close the issue if GitHub did not, as the policy says."""
+    """Delete the merged branch, and close the issue if GitHub did not, as the policy says.
+
+    The branch of an adopted pull request is kept.
+    """
     view, pull, policy = judged.view, judged.view.pull, judged.view.policy
     if pull is None:
         return
@@ -202,7 +205,7 @@ def make_ready(judged: Judged) -> Wanted:
 
 
 def ask_reviewers(judged: Judged) -> Wanted:
-    """Request the configured reviews once for each pull request, when checks pass.
+    """Request the configured reviews once for each pull request, when checks pass or none ran.
 
     If GitHub refuses the request, people are warned.
     """
@@ -245,7 +248,7 @@ def review_wait(view: SessionView) -> Recheck | None:
 def _cause(view: SessionView) -> Key | None:
     """Return the key of the self-review to request; None if it was requested for any commit.
 
-    A request that was lost with a failed run is repeated.
+    A request for the current commit that was lost with a failed run is repeated.
     """
     cause = keys.self_review(view.facts.work.head)
     asked = view.history.last_sent(cause) is not None

@@ -41,7 +41,7 @@ class Reaction(NamedTuple):
     then: Callable[[Judged], Wanted]  #: Yields the actions.
     when: When = always
     each: bool = False  #: Whether it is called once for each open pull request.
-    people: bool = False  #: Whether it is called only if `Judged.people`.
+    people: bool = False  #: Whether it may be skipped unless `Judged.people`.
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ all_pushed = both(at_rest, one_of(Output.NOTHING, Output.PUSHED, Output.DIRTY))
 stale = one_of(Merge.CONFLICT, Merge.BEHIND)
 #: The pull request is in GitHub's merge queue.
 queued = one_of(Merge.QUEUED)
-#: The outcome, also in the status `cleanup`, which lasts until the workspace is released.
+#: The outcome, also in the status `cleanup`.
 merged = one_of(Stage.MERGED)
 stopped = one_of(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 

@@ -109,7 +109,7 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
 
 
 def _beginning(view: SessionView, run: int, *, takes_over: bool) -> do.Prompt:
-    """Return the prompt that begins a run, unless it starts for a message.
+    """Return the prompt that begins a run, unless it starts for a message or a review.
 
     In a chat, only the first run gets a prompt: the person's first message, if there is one. For
     other runs of a chat, the prompt's name is empty.

@@ -82,7 +82,7 @@ class ActionHistory:
         self.ended = {key.run: done[key].at for key in index.ending} if index.ending else {}
 
     def _of(self, *kinds: KeyKind) -> list[tuple[Key, datetime]]:
-        """Return the time of each done action of these kinds, by its key."""
+        """Return the key and the time of each done action of these kinds."""
         done, of_kind = self._done, self._keys
         return [(key, done[key].at) for kind in kinds for key in of_kind.get(kind, ())]
 
@@ -118,7 +118,7 @@ class ActionHistory:
 
     @cached_property
     def interrupted(self) -> set[int]:
-        """The numbers of the runs whose program the bot stopped during a turn."""
+        """The numbers of the runs whose program the bot stopped before their turn ended."""
         return {key.run for key, _ in self._of(_PARK) if key.cause[0] == ParkCause.INTERRUPTED}
 
     def last_push(self) -> datetime | None:
@@ -166,7 +166,7 @@ class ActionHistory:
     def last_sent(self, cause: Key) -> MessageSent | None:
         """Return when a cause was last sent to the agent; None if it never was or was always lost.
 
-        A message is lost if its run failed before a push followed it.
+        A message counts as lost if its run failed or was lost before a push followed it.
         """
         sent = [MessageSent(key.run, self._done[key].at) for key in self._sending.get(cause, ())]
         arrived = [message for message in sent if not self._lost(message)]

@@ -22,7 +22,7 @@ class Availability(StrEnum):
     BLOCKED = "blocked"  #: An error or a usage limit stops it.
     #: The program exited without an error, or was stopped while idle. A message starts a run.
     EXITED = "exited"
-    INTERRUPTED = "interrupted"  #: The bot stopped it during a turn: a new run resumes it.
+    INTERRUPTED = "interrupted"  #: The bot stopped it before its turn ended: a new run resumes it.
     CRASHED = "crashed"  #: Exited with an error, or was lost with its runtime.
     UNKNOWN = "unknown"  #: Probes failed or disagree, or the evidence is stale.
 

@@ -99,7 +99,7 @@ class _Scope(NamedTuple):
 
     name: str  #: The prefix of its settings `NAME_usd`, `NAME_hours` and `NAME_tokens`.
     spent: Callable[[Facts], Spending]
-    says: str  #: Its budgets in words, with `budget` and the amount in place of `%`.
+    says: str  #: Its budgets in words; `%` stands for the kind of budget, such as `token budget`.
     of_day: bool = False
 
 
@@ -230,7 +230,7 @@ def shows_cost(facts: Facts, policy: Policy) -> bool:
 
 
 def describe(reached: ReachedBudget, facts: Facts, policy: Policy) -> str:
-    """Return the budget in words, with its limit if the cost may be posted on GitHub."""
+    """Return the budget in words, without its limit if that would reveal a cost kept private."""
     row = reached.row
     public = shows_cost(facts, policy) or not row.unsaid
     return row.says.format(limit=reached.limit) if public else row.unsaid

@@ -1,7 +1,7 @@
 """Finds the causes of messages to the agent, as keys without a run, or None.
 
-A try is a cause that was sent to the agent. Tries before a person's last push to the branch do not
-count.
+While `SessionView.handed_to_human`, failed checks, conflicts and reviews are no causes. A try is a
+cause that was sent to the agent. Tries before a person's last push to the branch do not count.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ def review(view: SessionView) -> Key | None:
 
 
 def forwarded(view: SessionView) -> dict[Key, Command]:
-    """Return the commands with a text for the agent that were not sent yet, by their cause."""
+    """Return the commands that are forwarded to the agent and were not sent yet, by their cause."""
     commands = [command for command in view.facts.commands if command.kind in _FORWARDED]
     causes = {keys.forward(command.key): command for command in commands}
     return {cause: one for cause, one in causes.items() if view.history.last_sent(cause) is None}

@@ -33,7 +33,7 @@ class CommandQueries:
 
     @property
     def requested_agent(self) -> Command | None:
-        """The newest command that names an agent; None if that is the current agent."""
+        """The newest command that names an agent; None without one, or if it names the current."""
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)
@@ -69,7 +69,11 @@ class CommandQueries:
         return cancel is not None and all(cancel.at > merge.at for merge in self._merges())
 
     def _merges(self) -> list[Command]:
-        """Return the `merge` commands, except those for the head of another open pull request."""
+        """Return the `merge` commands that may be for the pull request of this view.
+
+        If the session has several, a command is omitted if it names a head of another open one,
+        unless this pull request has that head too. Heads are the current one and `Pull.carried`.
+        """
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:
             return merges

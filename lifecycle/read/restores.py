@@ -20,8 +20,8 @@ from lifecycle.model.status import HELD, Status
 #: The outcomes after which a session can be restored.
 RESTORABLE: Final = frozenset({Status.ERRORED, Status.KILLED, Status.TERMINATED, Status.DONE})
 
-#: The command that restores a session. Adding the label and reopening the issue count as this
-#: command.
+#: The command that restores a session. Adding the label and reopening the issue or pull request
+#: count as this command.
 RESTORES: Final = "start"
 
 
@@ -43,7 +43,10 @@ def names(facts: Facts, command: Command, head: str) -> bool:
 
 
 def this_life(facts: Facts) -> Facts:
-    """Return the facts without those that a restore, a retry or an `allow` makes obsolete."""
+    """Return the facts without those that a restore, a retry or an `allow` makes obsolete.
+
+    After a restore, `restored_at` and `run` are set for the run that is to begin.
+    """
     if not facts.commands:
         return facts
     restored, retried = _asked(facts, RESTORES), _asked(facts, "retry")

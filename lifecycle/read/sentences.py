@@ -1,4 +1,4 @@
-"""Fills in the placeholders of the sentences in the tables of rules, blockers and waits."""
+"""Fills in the placeholders of the sentences in the tables of rules and blockers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ def _asked(view: SessionView) -> str:
 
 
 def blocked(error: str) -> str:
-    """Return that the agent is blocked, and by which error; empty if it reports none."""
+    """Say that the agent is blocked, and by which error. `error` is empty if it reports none."""
     return f"the agent is blocked: {error}" if error else _BLOCKED_SILENTLY
 
 
@@ -61,7 +61,7 @@ _BLOCKED_SILENTLY: Final = "the agent is blocked and reports no error message"
 
 
 def _cleanup(view: SessionView) -> str:
-    """Return what an ended session waits for: a workspace is removed later unless it was merged."""
+    """Return what `cleanup` waits for: the removal of the workspace, or else the program's end."""
     if any(key.kind is KeyKind.RELEASE for key in view.facts.pending):
         return "its workspace is being removed"
     return "its program is being stopped"

@@ -111,8 +111,7 @@ class SessionView(CommandQueries):
                 for view in self.several:
                     view.several = self.several
         if not self.several:
-            #: The merge queue's removal of this head. None if it was not removed, or the removal is
-            #: obsolete.
+            #: The merge queue's removal of this head, unless it is obsolete; else None.
             self.dequeued = self._dequeued() if self.pull and self.pull.dequeued else None
             self._read_checks()
             self._read_review()
@@ -135,7 +134,10 @@ class SessionView(CommandQueries):
         return self.wait(newest[most - 1], 3600.0) if len(newest) >= most else None
 
     def _asked_for_pull(self) -> bool:
-        """Whether the agent of a chat got the request for a pull request, or cannot get it."""
+        """Whether a chat's agent was sent the request for a pull request, or sending it failed.
+
+        A request from before the last restore counts in any case.
+        """
         command, restored_at = self.command(MAKES_PULL), self.facts.restored_at
         if command is None:
             return False
@@ -199,8 +201,8 @@ class SessionView(CommandQueries):
         """Return the removal of this head from the merge queue after the bot had added it.
 
         https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-        None if the bot never queued this head, if a person has cancelled or commanded the merge
-        since, or if the head was queued again.
+        None if the bot never queued this head, if the merge is cancelled, if a person has commanded
+        it since the removal, or if the head was queued again.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:
@@ -242,10 +244,9 @@ class SessionView(CommandQueries):
 
     @property
     def rerunnable_checks(self) -> list[Check]:
-        """The flaky and cancelled checks, which may pass in a rerun.
+        """The cancelled checks and the flaky ones of `checks_to_fix`, without commit statuses.
 
-        Empty if a failed check is not flaky and passes on the base branch, or if the merge queue's
-        own checks failed: the queue does not retry that commit.
+        Empty if one of `checks_to_fix` is not flaky, or if the merge queue has failed ones.
         """
         failed = self.checks_to_fix
         in_queue = self.dequeued is not None and self.dequeued.checks
@@ -265,7 +266,7 @@ class SessionView(CommandQueries):
 
     @property
     def rerunning(self) -> bool:
-        """Whether a rerun of checks is due, or was ordered and has not begun."""
+        """Whether a rerun of checks is due, or was ordered and is awaited (`rerun_until`)."""
         if self.pull is None or not self.rerunnable_checks:
             return False
         key = keys.rerun(self.pull.head)
@@ -324,9 +325,9 @@ class SessionView(CommandQueries):
         return any(self.counts(remark) for remark in thread.remarks)
 
     def counts(self, remark: Remark) -> bool:
-        """Whether a remark is for the agent: its author may write, and it is not to the bot.
+        """Whether a remark is for the agent: it is allowed, and neither by nor to Mergewright.
 
-        Remarks of a bot count only if `Policy.bots` lists it.
+        Remarks of another bot count only if `Policy.bots` lists that bot.
         """
         if remark.own or remark.to_bot or not remark.allowed:
             return False
@@ -360,9 +361,9 @@ class SessionView(CommandQueries):
         """Compare the branch on GitHub with the workspace."""
         pull, work = self.pull, self.facts.work
         own = pull is not None and pull.branch in ("", self.facts.branch)
-        #: Whether the pull request's head is the workspace's, or it has another branch.
+        #: Whether the pull request's head is the workspace's, or its branch is not the session's.
         self.current = pull is not None and (not own or pull.head == work.head)
-        #: Whether GitHub's branch has commits of others that the workspace still lacks.
+        #: Whether GitHub's branch has commits of others to merge, or to ask the agent to merge.
         self.has_remote_commits = (
             not self.current
             and pull is not None
@@ -371,7 +372,7 @@ class SessionView(CommandQueries):
             and bool(work.head)
             and not self._merged_remote(pull)
         )
-        #: Whether a person pushed to the branch and nobody has sent the agent a request since.
+        #: Whether a person pushed to the branch and nobody has made the agent a request since.
         #: If so, `lifecycle.read.causes` holds back failed checks, reviews and conflicts.
         self.handed_to_human = (
             pull is not None and pull.person is not None and not self._resumed_after(pull.person.at)
@@ -386,7 +387,7 @@ class SessionView(CommandQueries):
         return merged.result != CLASH or asked is not None
 
     def _resumed_after(self, push: datetime) -> bool:
-        """Whether the agent got a request after a person's push at the time `push`."""
+        """Whether somebody made the agent a request after a person's push at the time `push`."""
         second = push.replace(microsecond=0)  # GitHub's times are whole seconds.
         return (
             any(command.kind in RESUMING and command.at >= push for command in self.facts.commands)
