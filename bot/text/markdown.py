@@ -64,7 +64,7 @@ _QUOTING = frozenset({"blockquote", "code", "pre", "samp", "script", "style", "t
 class Address(Struct, frozen=True):
     """A line that addresses the bot."""
 
-    line: str  #: The rest of the line after the name, without hidden comments.
+    line: str  #: The rest of the line after the name, without hidden text.
     #: The text after the name up to the end of the paragraph (with its code blocks) or the next
     #: address.
     paragraph: str
@@ -74,12 +74,12 @@ class Address(Struct, frozen=True):
 
 
 def visible(text: str) -> str:
-    """Remove the text that GitHub does not show from Markdown.
+    """Return Markdown without the text that GitHub does not show.
 
     These are removed: HTML comments, declarations and instructions, attributes without a URL,
-    alternative texts of images, titles of links, footnotes without a reference, and words after the
-    language of a code block. Link references become URLs, and entities characters. Code is
-    unchanged.
+    alternative texts of images, titles of links and images, footnotes without a reference, and
+    words after the language of a code block. Link references become URLs, and entities characters.
+    Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become newlines.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text
@@ -88,8 +88,9 @@ def visible(text: str) -> str:
 def addresses(text: str, slug: str = "") -> tuple[Address, ...]:
     """Find the lines that begin with `/mergewright` or `@mergewright`.
 
-    With the App's `slug` `acme-bot`, `@acme-bot` and `@acme-bot[bot]` address the bot, too. Lines
-    in quotes, code and hidden comments do not count. Returns at most ten lines.
+    With the App's `slug` `acme-bot`, `/acme-bot` and `@acme-bot` address the bot, too. A name may
+    end with `[bot]`; case is ignored. Lines in quotes, code and hidden comments do not count.
+    Returns the first ten lines.
     """
     named, address = _patterns(slug)
     if named.search(text) is None:
@@ -176,11 +177,11 @@ class _Page:
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:
-        """Return the text between two positions without hidden comments. Tags are kept."""
+        """Return what `render` keeps of the text between two positions, with its HTML tags."""
         return self._edited(start, end, [edit for edit in self._edits if not edit.tag])
 
     def ends_paragraph(self, number: int) -> bool:
-        """Whether a line is blank. A blank line inside a code block does not count."""
+        """Whether a line is blank. A blank line inside a code or HTML block does not count."""
         return not self.lines[number].strip() and number not in self._blocks
 
     def _edited(self, start: int, end: int, edits: list[_Edit]) -> str:

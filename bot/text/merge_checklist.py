@@ -62,7 +62,7 @@ OPENED: Final = "it is open"
 READY: Final = "nothing blocks it"
 NOT_READY: Final = "waits for the lines above"
 
-#: Who merges an unblocked pull request, by what `merge_awaits` returns.
+#: Who merges an unblocked pull request, by the result of `merge_awaits` in `bot.show.checklist`.
 MERGED_BY: Final[Mapping[Reason | None, str]] = {
     None: "Mergewright merges the pull request as soon as nothing blocks it",
     Reason.AWAITS_MERGE: "a person gives the command `merge`",

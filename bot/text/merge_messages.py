@@ -18,14 +18,15 @@ _TRAILER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NAMES: Final = {"co-authored-by": "Co-authored-by", "signed-off-by": "Signed-off-by"}
-#: The bot's own lines at the start of a description, and hidden comments.
+#: The bot's own lines at the start of a description.
 _OWN_LINES = re.compile(r"\A(?:Closes #\d+\s+)?Written by the agent [^\n]*\n*")
-#: A comment without an end extends to the end of the text, so that matching takes linear time.
+#: Hidden comments. One without an end extends to the end of the text, so that matching takes
+#: linear time.
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
 def merge_title(template: str, title: str, number: int, issue: int) -> str:
-    """Return the first line of a merge commit's message, of at most 256 characters.
+    """Return the first line of a merge commit's message, of at most 200 characters.
 
     The template may use `{title}`, `{number}` (of the pull request) and `{issue}`, which is empty
     if there is none.
@@ -44,10 +45,12 @@ def merge_message(
     body: str = "",
     trailers: Iterable[str] = (),
 ) -> str:
-    """Return the body of a merge commit's message. The lines `trailers` are its last paragraph.
+    """Return the body of a merge commit's message.
 
-    Besides the names in `merge_title`, the template may use `{commits}`, the commits' subjects as a
-    list, and `{body}`, the pull request's description without the bot's own lines.
+    If there is an issue, `Closes #...` follows the template's text. The lines `trailers` are the
+    last paragraph. Besides the names in `merge_title`, the template may use `{commits}`, the
+    commits' subjects as a list, and `{body}`, the pull request's description without hidden
+    comments and the bot's own lines.
     """
     described = _HIDDEN.sub("", _OWN_LINES.sub("", body.replace("\r\n", "\n")))
     values = {
@@ -63,7 +66,7 @@ def merge_message(
 
 
 def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the `Co-authored-by` and `Signed-off-by` lines of commit messages, each once.
+    """Return the first 50 `Co-authored-by` and `Signed-off-by` lines of messages, each once.
 
     Each author (`NAME <EMAIL>`) is credited as a co-author. Leaves out lines without a name and an
     address, and names with a mention, a command or a closing keyword.

@@ -72,7 +72,7 @@ def _ready_but_behind(sha: str) -> str:
 
 
 def _by_hand(what: str, why: str) -> str:
-    """Say what people have to do, and why the bot cannot; if empty, it is configured not to."""
+    """Say what people have to do, and why the bot cannot. `why` is empty if the policy says so."""
     if not why:
         return f"{what}."
     return (
@@ -86,7 +86,7 @@ def attention(session: str, because: str, remedy: str, priority: str) -> str:
 
 
 def paused(session: str, because: str, remedy: str, priority: str) -> str:
-    """Say that a session is paused, because of a person, a budget or a usage limit."""
+    """Say that a session is paused, because of a budget, a usage limit or a disk limit."""
     return _notice(priority, f"session `{session}` is paused: {full_stop(because)}", remedy)
 
 
@@ -189,9 +189,9 @@ MESSAGES: Final[Mapping[str, Callable[..., str]]] = {
 def comment_body(topic: str, values: Mapping[str, str]) -> str:
     """Return the comment for a topic of `MESSAGES`. `values` are the arguments of its function.
 
-    Values can neither mention people nor give commands. Markup in them has no effect either, except
-    in an agent's review. If `because` has several lines, for example a question, the lines after
-    the first become a Markdown quote. Raises `KeyError` for an unknown topic.
+    Values can neither mention people nor give commands. Except in an agent's review, Markdown's
+    links and images and HTML tags in them have no effect either. If `because` has several lines,
+    for example a question, those after the first are quoted. Raises `KeyError` for another topic.
     """
     safe = {name: neutralize(cut(text, _VALUE_LIMIT)) for name, text in values.items()}
     if topic != "reviewed":
@@ -315,7 +315,7 @@ def too_many_lfs_files(megabytes: int, most: int) -> str:
 
 
 def lfs_files_missing(paths: str) -> str:
-    """Return why a push is refused: the content of files of Git LFS is nowhere."""
+    """Return why a push is refused: neither the bot nor GitHub has these files of Git LFS."""
     return (
         f"the content of Git LFS files is missing, so nobody could check them out: {paths}; have"
         " the agent add them again with git-lfs"
@@ -353,8 +353,8 @@ def held_commits(
 ) -> str:
     """Say why a push is held, and which commits or files are the reason; empty if it is not held.
 
-    `large` are files with their size in bytes, `foreign` and `removed` commits with an email,
-    `suspicious` commits with a file, or empty for the commit message. At most 5 of each are named.
+    `large`: files with their size in bytes. `foreign`, `removed`: commits with an email.
+    `suspicious`: commits with a file, empty for the commit message. At most 5 of each are named.
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),

@@ -49,7 +49,10 @@ def neutralize(text: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Return text whose links, images and HTML tags have no effect, for use in our sentences."""
+    """Return text for use in our sentences, in which HTML tags and links like `[a](b)` do nothing.
+
+    Images, too, are shown as text. Bare URLs stay links.
+    """
     return _MARKUP.sub(rf"\g<0>{_ZERO_WIDTH}", text)
 
 

@@ -8,7 +8,7 @@ from lifecycle.model.status import Status
 
 
 class ButtonWords(NamedTuple):
-    """The label of a command's button, and the question that a person has to confirm."""
+    """The label of a command's button, and the effect that a person has to confirm."""
 
     label: str
     confirm: str = ""  #: What the command does that cannot be undone; if empty, no confirmation.

@@ -32,6 +32,7 @@ def line(text: str) -> str:
 def code(text: str) -> str:
     """Return a line of code for reviewers, with each invisible character replaced by U+FFFD.
 
+    Spaces and tabs are kept, and a carriage return at the end is removed.
     Removing characters that move the cursor or change the reading direction would hide an attack.
     """
     return _HIDDEN.sub("\ufffd", text.removesuffix("\r"))

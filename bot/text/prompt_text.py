@@ -19,7 +19,10 @@ _MAX_LINE = 200
 
 
 def printable(text: str) -> str:
-    """Remove invisible characters and terminal sequences; newlines and tabs are kept."""
+    """Remove invisible characters, terminal sequences, and newlines at both ends.
+
+    Tabs and other newlines are kept.
+    """
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     shown = _SHAPELESS.sub("", plain(lines))
     return "".join(
@@ -28,7 +31,7 @@ def printable(text: str) -> str:
 
 
 def fit(text: str, most: int) -> str:
-    """Return printable text of at most `most` characters, with a note on how many were left out.
+    """Return the first `most` characters of printable text, with a note on how many were left out.
 
     Runs of backticks are shortened to eight, so that no text needs a long fence.
     """

@@ -44,7 +44,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tell": (*_SESSION, "actor", "text"),
     "uncommitted": _SESSION,
 }
-#: The prompts that explain the work to an agent that starts without a conversation.
+#: The prompts that begin a run and explain its work, also to an agent without a conversation.
 BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: The fields of the items that some prompts list.
 _ITEMS = {
@@ -53,8 +53,8 @@ _ITEMS = {
     "fix_ci": ("name", "url", "log", "notes"),
     "notes": ("what", "text", "log"),
 }
-#: The most characters of one value, and of all items of a message together, although each item may
-#: have `_LEAST_OF_ITEM`.
+#: The most characters of one value. In a list of items, each value may have this number divided by
+#: the number of items, but at least `_LEAST_OF_ITEM`.
 _MOST = 20_000
 _LEAST_OF_ITEM = 500
 
@@ -81,7 +81,9 @@ class Prompts:
     def render(
         self, prompt: Prompt, values: Mapping[str, str], mark: str, project: str = ""
     ) -> str:
-        """Return a message in which all text of people and programs is cleaned and fenced.
+        """Return a message in which all text of people and programs is cleaned and cut.
+
+        The template puts it into fences, or on one line.
 
         `mark` is a short visible key by which the bot finds the message in the transcript. An empty
         `project` selects the prompts for all projects. Raises `PromptError`.
