@@ -211,7 +211,7 @@ def budget_state(facts: Facts, policy: Policy, now: datetime, turn: datetime | N
             warned_at = shifted(turn, span((warned_from - spent) * row.seconds))
             used_up_at = shifted(turn, span((limit - spent) * row.seconds))
             warned, used_up = warned or now >= warned_at, now >= used_up_at
-            ahead = [at for at in (warned_at, used_up_at) if at > now]
+            ahead = [at for at in (state.changes_at, warned_at, used_up_at) if at and at > now]
             state = replace(state, changes_at=min(ahead, default=None))
         if warned:
             reached = (ReachedBudget(row, limit),)

@@ -177,6 +177,12 @@ def test_idle_time_before_a_new_message_does_not_count_as_work() -> None:
     assert found.status is Status.WORKING
 
 
+def test_a_later_threshold_of_another_budget_delays_no_recheck() -> None:
+    active, spent = agent(Activity.ACTIVE, 60, seen=ago(0)), Spending(active_seconds=7000.0)
+    found = decision(facts(agent=active, spent=spent), session_hours=2.0, person_hours=5.0)
+    assert found.recheck_at == ago(60) + timedelta(seconds=200)
+
+
 @pytest.mark.parametrize("name", [name for name in SPENT if not name.endswith("hours")])
 def test_a_long_turn_counts_only_towards_the_hours(name: str) -> None:
     spent, limit, _ = SPENT[name]
