@@ -142,7 +142,7 @@ def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]
     """Return the policy for a file that was valid under an earlier policy of the server.
 
     Settings that are no longer allowed are ignored and returned as problems. Raises
-    `RepositoryError` if the file is too long, no TOML, or has unknown keys or wrong types.
+    `RepositoryError` if the file is too long, is not TOML, or has unknown keys or wrong types.
     """
     values, refused = _parsed(text, server)
     kept = {name: values[name] for name in values.keys() - dict(refused).keys()}

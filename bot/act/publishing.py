@@ -113,11 +113,11 @@ class Publishing:
         return Withdrawn(f"its commits are signed now: {signed}", observed)
 
     def _identified(self, session: Session) -> Mirror:
-        """Return the mirror, with the current name of its repository on GitHub, looked up by id.
+        """Look up the current name of the repository on GitHub by its ID; return its mirror.
 
         A push is addressed to a name, and after a rename another repository may have taken the old
-        name. If the branch exists already, git itself refuses the push unless the branch is at the
-        commit that the bot expects.
+        name. This is needed before the bot's first push and after a refused one; at any other, git
+        itself checks that the branch is still at the commit that the bot pushed last.
         """
         identity = self.github.read.identity(session.repository)
         self.github.aliases[session.repository] = identity

@@ -209,7 +209,7 @@ def _submit_to(
 
 
 def remote_outcome(server: RemoteServer, key: str, wait: bool) -> CommandOutcome:
-    """Return the outcome of a command; with `wait`, waits for the server for up to 15 seconds."""
+    """Return the outcome of a command; with `wait`, waits up to 15 s until the server has one."""
     until = time.monotonic() + _WAIT_SECONDS
     while not (outcome := server.outcome(key)).reply and outcome.accepted is None:
         if not wait or time.monotonic() > until:
@@ -282,7 +282,7 @@ def _adopt(settings: Settings, id: str, agent: str, native: str) -> None:
 
 
 def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> CommandOutcome:
-    """Return the outcome of a command; with `wait`, waits for a running bot for up to 15 seconds.
+    """Return the outcome of a command; with `wait`, waits up to 15 s until a running bot has one.
 
     Raises `CliError` if the command was deleted.
     """

@@ -65,7 +65,7 @@ class Limited(TryLater):
 
 
 class NotInstalled(TryLater):
-    """The App is suspended or not installed in the account. Work waits until it is installed."""
+    """The App is suspended, or not installed for the repository. Work waits until that changes."""
 
 
 class Refused(GitHubFailure):

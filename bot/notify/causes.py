@@ -50,7 +50,7 @@ def lasting(
 ) -> Iterator[Cause]:
     """Yield the causes that exist now: sessions that need people, and open incidents.
 
-    `page` is the page's URL, with a trailing slash.
+    `page` is the URL of the web pages, with a trailing slash.
     """
     for one in waiting:
         yield Cause(
@@ -101,9 +101,9 @@ def _needed(one: WaitingSession, page: str, now: datetime) -> Notification:
 
 
 def outcome(one: EndedSession, page: str) -> Cause:
-    """Return a cause to report that a session has ended.
+    """Return the cause of a notification that a session has ended.
 
-    `page` is the page's URL, with a trailing slash.
+    `page` is the URL of the web pages, with a trailing slash.
     """
     ended = one.ended
     merged = ended.status is Status.MERGED
@@ -152,7 +152,7 @@ def digest(
 ) -> Cause:
     """Return a cause to send the summary of the day before `at`.
 
-    `at` is in the notifier's time zone. `page` is the page's URL, with a trailing slash.
+    `at` is in the notifier's time zone. `page` is the URL of the web pages, with a trailing slash.
     """
     return Cause(
         id=f"digest {at.date().isoformat()}",

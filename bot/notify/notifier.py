@@ -87,7 +87,7 @@ class Notifications:
 
     store: Store
     notifiers: Sequence[Notifier]
-    page: str  #: The page's URL, with a trailing slash.
+    page: str  #: The URL of the web pages, with a trailing slash.
     redact: Callable[[Notification], Notification]
     first_seconds: float  #: The pause after a first failure; later pauses double.
     clock: Clock

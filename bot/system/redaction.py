@@ -101,7 +101,7 @@ class Redaction:
                 safe = self._value(value)
                 return text if safe == value else msgspec.json.encode(safe).decode()
             except (msgspec.MsgspecError, RecursionError):
-                pass  # It is no JSON.
+                pass  # It is not JSON.
         return self._replaced(text, lambda _: _GONE)
 
     def _replaced(self, text: str, instead: Callable[[str], str]) -> str:

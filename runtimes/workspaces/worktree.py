@@ -221,7 +221,7 @@ class Worktree:
         """Move the branch and the files from one commit to another, which the mirror has.
 
         The branch must be checked out at `old`, without uncommitted changes. Call it only while the
-        agent is at rest. Does nothing if the branch is at `new` already.
+        agent is at rest. If the branch is at `new` already, moves nothing.
         """
         self.update_origin(new)
         with self._locked():

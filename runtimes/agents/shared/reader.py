@@ -83,7 +83,7 @@ class Reader(ABC):
         """
 
     def _is_up(self, screen: str, now: datetime) -> bool:
-        """Whether the program takes messages, if nothing else is known about it."""
+        """Whether the program is ready for its first message; only asked before any activity."""
         box = self.input_box
         return box is not None and box.search(screen) is not None
 
