@@ -69,9 +69,9 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 
 
 def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
-    """Return the effects that a stored webhook would have now.
+    """Return the effects that a stored webhook would have now, or why it has none.
 
-    If the webhook has no effects, the explanation names `repository`.
+    The reason may mention `repository`, the one that the webhook names; empty if it names none.
     """
     webhook = WebhookFile(event=delivery.event, body=delivery.body)
     try:

@@ -191,8 +191,9 @@ class Access:
     def _check_site(self, connection: Connection) -> None:
         """Raise an error if another site may have caused the request, with the browser's cookies.
 
-        That site's name may resolve to this server (DNS rebinding), or its page may send a form
-        here. A request that names the server by its IP address is no DNS rebinding.
+        That site's name may resolve to this server (DNS rebinding), or its page may send a form.
+        Requests that only read are refused for the first of these alone. A request that names the
+        server by its IP address is not DNS rebinding.
         """
         host = connection.headers.get("host", "")
         name = _split(f"//{host}").hostname or ""

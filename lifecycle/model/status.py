@@ -140,7 +140,7 @@ class PullState(StrEnum):
 
 
 class DiskLimit(StrEnum):
-    """What a session's files on disk may not exceed."""
+    """Which limit a session's files on disk exceed."""
 
     MEGABYTES = "megabytes"
     FILES = "files"

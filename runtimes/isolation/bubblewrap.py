@@ -190,7 +190,7 @@ class Bubblewrap:
             yield tuple(map(str, wrapped)), (file.fileno(),)
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Return False: runs leave nothing but processes and files."""
+        """Find nothing and return False: a run makes only processes and files, no containers."""
         return False
 
 

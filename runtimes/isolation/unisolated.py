@@ -36,5 +36,5 @@ class Unisolated:
         yield argv, ()
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Return False: runs leave nothing but processes and files."""
+        """Find nothing and return False: a run makes only processes and files, no containers."""
         return False

@@ -7,7 +7,7 @@ Once an agent may have worked in it, git runs only as in `runtimes.workspaces.se
     ROOT/SESSION/origin.git       what a clone has as `origin` in place of the mirror
     ROOT/SESSION/bot.git          the bot's repository; no file in it is trusted
     ROOT/SESSION/made             marks the workspace as complete
-    ROOT/SESSION/making           exists while the workspace is made: there is no work in it yet
+    ROOT/SESSION/making           exists while it is being made: there is no work in it yet
     ROOT/SESSION/moving           the commits from and to which `move` is moving the branch
     ROOT/SESSION/steering         see `runtimes.workspaces.steering`
     ROOT/.SESSION.gone            a workspace whose removal has begun
