@@ -173,7 +173,7 @@ class Worktree:
 
     def update_origin(self, *commits: str) -> None:
         """Bring a clone's `origin` up to date, with these commits and their merge bases."""
-        if self._is_clone and self.made:
+        if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():
                 clone.update(self._own_origin, self._mirror, commits, self._options.depth)

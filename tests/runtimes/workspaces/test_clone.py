@@ -95,12 +95,18 @@ def test_a_workspace_keeps_its_kind_until_it_is_made_again(
     assert prepared(kind=WORKTREE).origin == mirror.path
 
 
-def test_a_worktree_becomes_a_clone_with_all_its_work(prepared: Prepared, git: Git) -> None:
+def test_a_worktree_becomes_a_clone_with_all_its_work(
+    prepared: Prepared, mirror: Mirror, tmp_path: Path, isolation: Isolation, git: Git
+) -> None:
     worktree = prepared()
     sha = git.commit(worktree.path, "a", "1")
     (worktree.path / "b").write_text("not committed")
+    root, chosen = tmp_path / "data" / "workspaces", WorkspaceOptions(kind=CLONE)
+    configured = Worktree(root, "widgets-12", BRANCH, mirror.path, lambda: isolation, chosen)
+    configured.update_origin()  # For a message about the base branch, before the next run.
     clone = prepared(kind=CLONE)
     assert clone.origin == clone.place / "origin.git"
+    assert git(clone.path, "remote", "get-url", "origin").strip() == str(clone.origin)
     assert clone.head() == sha
     assert clone.changes(sha).uncommitted == ("?? b",)
 
