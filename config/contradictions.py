@@ -190,8 +190,8 @@ def _type_contradictions(settings: Settings) -> Iterator[str]:
         yield from _unknown_profile(settings, where, kind.profile)
         if re.search(r"/v\d\w*/?$", kind.endpoint):
             yield (
-                f"{where}.endpoint = {short(kind.endpoint)}: expected a URL without the version,"
-                " which the program appends"
+                f"{where}.endpoint = {short(kind.endpoint)}: expected a URL without"
+                " /v1 at its end, which the agent's program appends"
             )
         for variable in filter(SECRET_NAME.search, kind.env):
             yield (

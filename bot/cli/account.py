@@ -142,7 +142,7 @@ def _who(url: str, account: "RemoteAccount") -> "RenderableType":
     from bot.cli import screens
 
     rows = screens.grid()
-    who = f"@{account.login}" if account.login else "nobody by name: it is the server's page token"
+    who = f"@{account.login}" if account.login else "anyone who has the server's page token"
     screens.add(rows, "server", url)
     screens.add(rows, "acts for", who)
     screens.add(rows, "scope", account.most)

@@ -43,7 +43,7 @@ def chat(config: Path | None, server: str, wanted: SpawnRequest) -> None:
         )
     if not sys.stdin.isatty():
         raise CliError(
-            "a chat needs a terminal: `mergewright spawn --prompt TEXT` opens a session without one"
+            "a chat needs a terminal: `mergewright spawn PROJECT --prompt TEXT` works without one"
         )
     settings, redact = context.redacting(config)
     with context.store(settings, redact) as store:

@@ -27,7 +27,7 @@ from config.contradictions import nearest
 from config.load import ConfigError, Secrets, load, load_settings, secret_values
 from config.projects import Projects
 from config.settings import Settings
-from lifecycle.model.status import TERMINAL
+from lifecycle.model.status import TERMINAL, status_words
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.base import Options, Runtime
@@ -159,9 +159,14 @@ def runtime(found: Settings) -> Runtime:
 
 def attach(found: Settings, session: Session) -> tuple[str, ...]:
     """Return the command that opens a session's terminal. Raises `CliError` if it has none."""
-    if session.status in TERMINAL or not session.run:
+    if not session.run:
         raise CliError(
-            f"{session.id} is {session.status} and has no terminal;"
+            f"the agent of {session.id} has not started; `mergewright why {session.id}` says why",
+            PROBLEM,
+        )
+    if session.status in TERMINAL:
+        raise CliError(
+            f"{session.id} has ended ({status_words(session.status)}) and has no terminal;"
             f" use `mergewright logs {session.id}` for its output",
             PROBLEM,
         )

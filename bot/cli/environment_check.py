@@ -227,7 +227,7 @@ def _network(
         return None
     remedies = []
     if allowed and not isinstance(own.network, str):
-        remedies.append(f"[projects.{project}] {network_line(own.network, allowed)}")
+        remedies.append(f"set in [projects.{project}]: {network_line(own.network, allowed)}")
     if direct:
         remedies.append("have the program use HTTPS_PROXY")
     return fail("\n".join(says), "\n-> ".join(remedies))

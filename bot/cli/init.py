@@ -134,7 +134,7 @@ def _authentication(
     """
     if not url and given.auth == _APP:
         raise CliError(
-            "--auth app: a new App needs --url: GitHub sends webhooks and signed-in people there;"
+            "--auth app: a new App needs --url, to which GitHub sends webhooks and people;"
             " docs/github.md (Polling) says how to use an App without it"
         )
     auth = _BY_TOKEN
@@ -169,7 +169,7 @@ def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mappi
     """
     usual = next((one for one in AGENTS[agent].login_variables if one.endswith("_KEY")), _NO)
     name = interview.answer(
-        *("--key", given, "   Variable with its model key (none: it signs in itself)", _variable),
+        *("--key", given, "   Variable with its model key (none: see pass-env later)", _variable),
         default=usual,
     )
     if not name:

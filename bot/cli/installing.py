@@ -47,7 +47,7 @@ def init(
         typer.Option(
             metavar="VARIABLE",
             help="Environment variable with the agent's model key;"
-            ' "none" if the agent signs in itself.',
+            ' "none" if it signs in with variables that you list in pass-env later.',
         ),
     ] = "",
     isolation: Annotated[

@@ -38,7 +38,10 @@ def deliveries(
     server: Server = "",
     every: Annotated[
         bool,
-        typer.Option("--all", help="List the last deliveries in every state, with their effects."),
+        typer.Option(
+            "--all",
+            help="List the last deliveries in every state, with their effects. Not with --retry.",
+        ),
     ] = False,
     retry: Annotated[
         bool, typer.Option("--retry", help="Process failed ones again, e.g. after an upgrade.")

@@ -181,7 +181,7 @@ def cleanup(
 @app.command()
 def notify(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Only this notifier, with --test.")
+        str, typer.Argument(metavar="NAME", help="Only this notifier; requires --test.")
     ] = "",
     config: Config = None,
     trial: Annotated[
@@ -233,7 +233,7 @@ def doctor(
         typer.Option(
             "--repo",
             metavar="OWNER/NAME",
-            help="Instead, try a repository's set-up and `test` commands in a sandbox.",
+            help="Instead of the checks, try a project's set-up and `test` commands in a sandbox.",
         ),
     ] = "",
     patience: Annotated[

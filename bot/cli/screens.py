@@ -77,7 +77,7 @@ def listing(sessions: Sequence[SessionSummary], empty: str) -> RenderableType:
     """
     if not sessions:
         return Text(empty)
-    rows = [("SESSION", "STATUS", "AGENT", "PULL", "SINCE")]
+    rows = [("SESSION", "STATUS", "ACTIVITY", "PULL", "SINCE")]
     for one in sessions:
         pulls = " ".join(f"#{pull.number}" for pull in one.pulls)
         rows.append((one.id, one.status, one.activity, pulls or "-", age(one.since)))
@@ -199,7 +199,7 @@ def expected_start(one: QueuePlace | QueuedSession) -> str:
 def queue_reason(one: QueuePlace | QueuedSession) -> str:
     """Return why a session waits, and what raises or lowers its position in the queue."""
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
-    person = "; a person's command waits for it" if one.awaited else ""
+    person = "; a person asked for it" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 
@@ -267,7 +267,7 @@ def _add_state(rows: Table, detail: SessionDetail) -> None:
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
         add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at)} ago")
     if one.restored_at:
-        add(rows, "restored", f"{age(one.restored_at)} ago")
+        add(rows, "continued", f"{age(one.restored_at)} ago")
     head = f" at {detail.head[:7]}" if detail.head else ""
     changes = ", uncommitted changes" if detail.dirty else ""
     add(rows, "work", f"{one.branch}{head}{changes}", one.workspace)

@@ -58,7 +58,8 @@ def ls(
         str,
         typer.Option(
             metavar="TEXT",
-            help="Only sessions whose ID, title or branch contains this text, or with this number.",
+            help="Only sessions whose ID, title or branch contains this text, or whose issue or"
+            " pull request has this number.",
         ),
     ] = "",
     limit: Annotated[
@@ -103,7 +104,7 @@ def wait(
     ] = inf,
     as_json: Json = False,
 ) -> None:
-    """Wait until a session is merged or needs a person; exit 1 if it ends otherwise."""
+    """Wait until a session is merged or needs a person; exit 1 if it does not happen."""
     from bot.cli import listing
 
     if not listing.wait(config, server, session_id, goal, timeout, as_json=as_json):
@@ -167,7 +168,8 @@ def replay(
     delivery: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Do not replay; show what this recorded webhook would cause."
+            metavar="FILE",
+            help="Do not replay; show what the webhook in this JSON file would cause.",
         ),
     ] = None,
     event: Annotated[
@@ -175,7 +177,7 @@ def replay(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Make a session's decisions again from recorded facts; exit 1 if one differs. Read-only."""
+    """Check that this version decides as a session's history says; exit 1 if not. Read-only."""
     from bot.cli import replay
 
     if (session_id is None) == (delivery is None):

@@ -43,8 +43,8 @@ def check_folder(folder: Path) -> None:
     """Raise `CliError` if a folder does not exist, or has files of an installation already."""
     if there := files.existing(folder):
         raise CliError(
-            f"{there[0]} already exists; move it away or use another --folder. If its App was"
-            " just created, keep it: `mergewright doctor` says what is left to do"
+            f"{there[0]} already exists, so this folder is set up: `mergewright doctor` says what"
+            " is left to do. For another installation, use another --folder"
         )
     if not folder.is_dir():
         raise CliError(f"{folder}: no such directory")
@@ -81,8 +81,8 @@ def app(
         if made.owner.login.casefold() != wanted.owner.casefold():
             raise GitHubFailure(
                 f"{made.html_url} belongs to {made.owner.login} and can only be installed there."
-                f" Delete it, sign in to GitHub as {wanted.owner} and repeat this command; for an"
-                " organization, run setup with --organization."
+                f" Delete it, sign in to GitHub as {wanted.owner} and repeat this command, with"
+                f" --organization if {wanted.owner} is an organization."
             )
         text = files.configuration(wanted, made.id, made.slug, made.client_id)
         secrets = {
@@ -104,7 +104,8 @@ def app(
             page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
             print(f"Open {page.url} in a browser on this machine and press the button.")
             print(
-                f"From another machine, run: ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE"
+                "To open it on another machine, first run there: "
+                f"ssh -L {page.port}:127.0.0.1:{page.port} THIS-MACHINE"
             )
             print("Waiting for GitHub to send the browser back ...", flush=True)
             page.wait()

@@ -18,6 +18,12 @@ from bot.text.page_text import outcome_words, sentence
 from lifecycle.model.status import Status
 from lifecycle.model.text import plain
 
+#: What the numbers of actions by state count.
+_OUTBOX = {
+    "due": "actions to carry out",
+    "sent": "messages whose arrival is not confirmed",
+    "failed": "failed actions of open sessions",
+}
 _USAGE_COLUMNS = (
     "INPUT",
     "OUTPUT",
@@ -50,10 +56,10 @@ def health(report: HealthReport) -> RenderableType:
     for name, one in (
         ("deliveries to process", state.inbox),
         ("issues and pull requests to read", state.refreshes),
-        *((f"{name} actions", each) for name, each in state.outbox.items()),
+        *((_OUTBOX[name], each) for name, each in state.outbox.items()),
     ):
         add(rows, name, f"{one.rows:,}{f', oldest {age(one.since)}' if one.since else ''}")
-    add(rows, "failed", f"{state.failed_deliveries:,} deliveries")
+    add(rows, "failed deliveries", f"{state.failed_deliveries:,}")
     add(rows, "slots", f"{state.slots_used} of {state.slots} in use")
     add(rows, "active bot", report.leader or "none: no bot is running")
     if process is not None and process.sweep_age_seconds is not None:
@@ -97,7 +103,11 @@ def failed_deliveries(failed: Sequence[DeliveryEntry], *, retried: bool) -> Rend
     for one in failed:
         at, error = f"{one.at:%Y-%m-%d %H:%M} UTC", Text(plain(one.text), overflow="fold")
         rows.add_row(Text(at, "dim"), Text(one.event), Text(one.id, no_wrap=True), error)
-    note = "The bot processes them again." if retried else "To process them again: --retry"
+    note = (
+        "Queued: the running bot, or the next `mergewright serve`, processes them again."
+        if retried
+        else "To process them again: --retry"
+    )
     return Group(rows, Text(f"\n{note}", "dim"))
 
 

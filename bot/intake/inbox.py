@@ -120,7 +120,7 @@ class Inbox:
             many = "1 webhook delivery" if count == 1 else f"{count} webhook deliveries"
             self._store.incidents.report(
                 _INCIDENT,
-                f"{many} could not be processed, the last of the event `{last.event}`"
+                f"{many} could not be processed, the last is an event `{last.event}`"
                 f" ({last.error}). The issues and pull requests they name were read again; commands"
                 " in them were not applied. `mergewright deliveries` lists them; upgrade"
                 " Mergewright, then run `mergewright deliveries --retry`",

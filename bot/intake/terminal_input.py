@@ -90,9 +90,8 @@ class TerminalInput:
             raise NotTypable(
                 f"the agent of {session.id} does not run in a sandbox, so that its terminal has all"
                 " rights of the bot's user",
-                "Choose an isolation for its project if it has none, and restart the session; an"
-                " agent that an earlier version of Mergewright started has to be restarted, too."
-                " Or attach to the terminal on the server.",
+                'Remove isolation = "none" from the configuration if it has this, reload it, and'
+                " restart the session. Or attach to the terminal on the server.",
                 forbidden=True,
             )
 

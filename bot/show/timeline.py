@@ -138,7 +138,7 @@ class _Sentences:
                     yield from self._observed(change)
             case HistoryKind.SLOT:
                 yield Line(
-                    "The session's agent may run, within the limits of concurrent sessions",
+                    "The limits of concurrent sessions allow the agent to run now",
                     minor=True,
                 )
             case HistoryKind.DECISION:

@@ -287,10 +287,8 @@ def add_run_usage(
 ) -> None:
     """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
 
-    `usage` is that of the whole run so far. If it has fewer tokens than were counted, the count
-    stays, except that dollars rise to the cost that the proxy metered. Otherwise unpriced tokens
-    may decrease, because prices become known later, and dollars, because the program and the proxy
-    may price the same tokens differently. `STEPS` says when other sessions are woken.
+    `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease: prices become
+    known, and the program may name others than the proxy. Wakes other sessions as `STEPS` says.
     """
     (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()

@@ -11,7 +11,7 @@ _EVENTS: Final[Mapping[str, str]] = {
     "created": "Issue #{issue} given to the agent {agent}: {title}",
     "command": "{kind} {text}",
     "observed": "{changes}",
-    "slot": "The session's agent may run, within the limits of concurrent sessions",
+    "slot": "The limits of concurrent sessions allow the agent to run now",
     "decision": "{because}",
     "done": "{action}: {result}",
     "failed": "{action}: {error}",

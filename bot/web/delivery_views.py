@@ -108,5 +108,8 @@ def _within(record: DeliveryRecord, seen: tuple[str, ...] | None) -> DeliveryRec
 
 
 def _missing(id: str) -> NotFoundException:
-    remedy = "Deliveries are kept for `retention.transient-days`. GitHub can send one again."
+    remedy = (
+        "It may have been deleted after `retention.transient-days`. To get it again, redeliver it"
+        " in the webhook's settings at GitHub, under Recent Deliveries."
+    )
     return NotFoundException(f"No delivery {id[:100]}.", extra={"remedy": remedy})

@@ -33,5 +33,5 @@ def test_attach_is_refused_without_a_running_program(
     deployment.has_ended(session)
     result = mergewright("attach", session)
     assert result.code == 1
-    assert "widgets-12 is killed and has no terminal; use `mergewright logs" in result.err
+    assert "widgets-12 has ended (stopped) and has no terminal; use `mergewright logs" in result.err
     assert became == []

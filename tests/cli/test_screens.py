@@ -23,7 +23,7 @@ def test_sessions_are_listed_with_status_pull_age_and_reason(
     result = mergewright("ls")
     assert result.code == 0
     lines = [line.split() for line in result.out.splitlines() if not line.startswith(" ")]
-    assert lines[0] == ["SESSION", "STATUS", "AGENT", "PULL", "SINCE"]
+    assert lines[0] == ["SESSION", "STATUS", "ACTIVITY", "PULL", "SINCE"]
     assert [line[:-1] for line in lines[1:]] == [
         ["widgets-7", "working", "active", "-"],
         ["widgets-12", "ci_failed", "active", "#34"],
@@ -141,7 +141,7 @@ def test_foreign_text_is_wrapped_and_has_no_escape_sequences(
 def test_missing_values_are_omitted(mergewright: CommandLine, deployment: Deployment) -> None:
     deployment.has_waiting(14, agent="")
     assert mergewright("ls").out.splitlines()[1:] == [
-        "widgets-14  queued  none   -     5m",
+        "widgets-14  queued  none      -     5m",
         "  It breaks",
         "  number 1, starts any moment: not checked yet",
     ]

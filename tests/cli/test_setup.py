@@ -234,7 +234,7 @@ def test_existing_files_are_not_overwritten(
     (tmp_path / name).touch()
     result = mergewright("setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path))
     assert result.code == 2
-    assert f"{name} already exists; move it away" in result.err
+    assert f"{name} already exists, so this folder is set up" in result.err
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -
     )
     assert (
         screens.queue_reason(waits)
-        == "the server is at its limit; priority:low; a person's command waits for it"
+        == "the server is at its limit; priority:low; a person asked for it"
     )
 
 

@@ -248,7 +248,7 @@ def test_the_database_of_this_machine_is_shown(
         deployment.has_ended(session)
         await screen.shows("Finished (1)")
         await screen.press("A")
-        await screen.shows("widgets-12 is killed and has no")
+        await screen.shows("widgets-12 has ended (stopped)")
 
     play(LocalBoard(None), story)
     with closing(Store.reading(deployment.paths.database)) as store:

@@ -84,7 +84,7 @@ def test_an_undecodable_delivery_is_logged_counted_and_what_it_names_is_read(
     assert [refresh.subject for refresh in due] == read
     assert f"delivery second ({event}) could not be decoded" in caplog.text
     (incident,) = store.incidents.current()
-    says = f"2 webhook deliveries could not be processed, the last of the event `{event}`"
+    says = f"2 webhook deliveries could not be processed, the last is an event `{event}`"
     assert incident.text.startswith(says)
     assert {one.id for one in store.deliveries.failed()} == {"second", "first"}
 

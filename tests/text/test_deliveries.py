@@ -13,7 +13,7 @@ def test_every_reason_has_words(reason: Ignored) -> None:
 
 def test_a_reason_names_the_repository() -> None:
     known = why_ignored("repository", "acme/{gears}")
-    assert known.startswith("the repository acme/{gears} is not a configured project")
+    assert known.startswith("the repository acme/{gears} is not a project here")
     assert why_ignored("repository", "").startswith("its repository is not")
 
 

@@ -271,7 +271,7 @@ def test_braces_in_a_value_are_not_placeholders() -> None:
         (
             HistoryKind.SLOT,
             {},
-            "The session's agent may run, within the limits of concurrent sessions",
+            "The limits of concurrent sessions allow the agent to run now",
         ),
         (HistoryKind.DONE, {"action": "push:abc", "result": ""}, "Push commits"),
         (HistoryKind.DONE, {"action": "pull:b", "result": "34"}, "pull:b: 34"),

@@ -56,7 +56,11 @@ def listed(site: Site, query: str = "") -> list[str]:
     [
         ("star", {}, "The bot does not read this kind of event or action."),
         ("issues", {**issue(), "action": "pinned"}, "The bot does not read this kind of event"),
-        ("issues", issue(OTHER), "The repository acme/gears is not a configured project: add it"),
+        (
+            "issues",
+            issue(OTHER),
+            "The repository acme/gears is not a project here: add it as a table",
+        ),
         (
             "pull_request",
             {"pull_request": {"number": 7, "head": {"ref": "x"}}, "repository": REPOSITORY},

@@ -82,7 +82,7 @@ def test_a_session_without_a_sandbox_is_refused_with_a_remedy(site: Site) -> Non
     problem = typed(site)
     assert problem.status_code == 403
     assert "does not run in a sandbox" in problem.json()["detail"]
-    assert "Choose an isolation for its project" in problem.json()["remedy"]
+    assert "restart the session" in problem.json()["remedy"]
     assert due(site) == []
     site.screen = "$"
     page = site.seen(f"/sessions/{ID}/terminal").text
