@@ -265,7 +265,7 @@ def _add_state(rows: Table, detail: SessionDetail) -> None:
     one = detail.session
     if frozen := detail.frozen:
         where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
-        add(rows, "frozen", f"{where}, by {frozen.by} {age(frozen.at)} ago")
+        add(rows, "frozen", f"{where}, by {frozen.by or 'somebody'} {age(frozen.at)} ago")
     if one.restored_at:
         add(rows, "continued", f"{age(one.restored_at)} ago")
     head = f" at {detail.head[:7]}" if detail.head else ""

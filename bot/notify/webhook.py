@@ -53,8 +53,11 @@ class WebhookSender:
             raise NotSent(f"the receiver answers {status}")
 
     def address(self) -> tuple[str, int]:
-        """Return the URL's host and port."""
-        url = httpx.URL(self._url)
+        """Return the URL's host and port. Raises `NotSent`."""
+        try:
+            url = httpx.URL(self._url)
+        except httpx.InvalidURL as failure:
+            raise NotSent(str(failure)) from None
         return url.host, url.port or (443 if url.scheme == "https" else 80)
 
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line
 
-# In characters: GitHub accepts titles of up to 256; longer bodies are of no use to readers.
-_TITLE_LIMIT, _BODY_LIMIT, _MOST_TRAILERS = 256, 20_000, 50
+# In characters; longer bodies are of no use to readers.
+_BODY_LIMIT, _MOST_TRAILERS = 20_000, 50
 _PLACEHOLDER = re.compile(r"\{(title|number|issue|commits|body)\}")
 #: Credit and sign-off: https://docs.github.com/en/pull-requests/committing-changes-to-your-project/creating-and-editing-commits/creating-a-commit-with-multiple-authors
 # Agents write the lines: blanks are taken at once (`*+`), since trying all ways to divide them
@@ -32,7 +32,7 @@ def merge_title(template: str, title: str, number: int, issue: int) -> str:
     if there is none.
     """
     values = {"title": one_line(title), "number": str(number), "issue": str(issue or "")}
-    return cut(one_line(_filled(template, values)), _TITLE_LIMIT)
+    return one_line(_filled(template, values))
 
 
 def merge_message(

@@ -33,7 +33,12 @@ def clock(at: datetime) -> str:
 
 
 def person(actor: str) -> str:
-    """Return a login with `@`; an actor such as `cli:name` is not a login and stays as it is."""
+    """Return a login with `@`, or "somebody" if it is empty, as that of an unknown label event.
+
+    An actor such as `cli:name` is not a login and stays as it is.
+    """
+    if not actor:
+        return "somebody"
     return actor if ":" in actor else f"@{actor}"
 
 

@@ -141,6 +141,11 @@ def test_the_receivers_address_is_known(route: Route) -> None:
     assert route.sender.address() == ("127.0.0.1", route.port)
 
 
+def test_a_url_without_a_valid_host_is_refused() -> None:
+    with pytest.raises(NotSent):
+        sender("webhook", "https://-ü-.x/").address()
+
+
 class Kept(logging.Handler):
     """Keeps what the bot's log would get."""
 
