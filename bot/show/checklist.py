@@ -56,18 +56,23 @@ def _open_pull(session: Session) -> Pull | None:
 
 
 def _blocked(session: Session) -> Sequence[ChecklistItem]:
-    asks = waits_for_person(session)
+    instead = ""
+    if waits_for_person(session):
+        instead = say.A_PERSON
+    elif session.reason == Reason.PERSON_PUSHED:
+        instead = say.AFTER_RESUME
     return [
-        _blocker(need.title, blocker, asks=asks)
+        _blocker(need.title, blocker, instead)
         for need in say.NEEDS
         for blocker in session.blockers
         if blocker.name in need.blockers
     ]
 
 
-def _blocker(title: str, blocker: Blocker, *, asks: bool) -> ChecklistItem:
-    by_person = asks and blocker.name in say.AGENTS
-    resolver = say.A_PERSON if by_person else say.RESOLVED_BY[blocker.name]
+def _blocker(title: str, blocker: Blocker, instead: str) -> ChecklistItem:
+    """Return a blocker's line. `instead`: who acts if the agent cannot; if empty, the agent can."""
+    by_agent = blocker.name in say.AGENTS
+    resolver = (instead if by_agent else "") or say.RESOLVED_BY[blocker.name]
     return _item(title, blocker.sentence, resolver)
 
 

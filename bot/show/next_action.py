@@ -56,6 +56,8 @@ _BY_MESSAGE: Final[Mapping[str, str]] = {
     Reason.COMMIT_MESSAGES: say.MESSAGE,
     Reason.NOTHING_TO_SHOW: say.MESSAGE,
 }
+#: Statuses in which the agent acts next, but not after a person's push.
+_BY_AGENT: Final = (Status.CI_FAILED, Status.CHANGES_REQUESTED)
 
 
 def next_action(session: Session) -> NextAction:
@@ -63,7 +65,8 @@ def next_action(session: Session) -> NextAction:
     status, reason = Status(session.status), session.reason
     if reason == Reason.IN_CHAT:
         return NextAction(text=say.IN_CHAT, label=say.TALK, url=f"/sessions/{session.id}/terminal")
-    if not waits_for_person(session) and status in say.BY_ITSELF:
+    handed_over = reason == Reason.PERSON_PUSHED and status in _BY_AGENT
+    if not (waits_for_person(session) or handed_over) and status in say.BY_ITSELF:
         text = say.BY_ITSELF[status]
         review = status is Status.REVIEW_PENDING
         return _on_github(session, text) if review else NextAction(text=text)

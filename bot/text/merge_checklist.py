@@ -35,15 +35,20 @@ NEEDS: Final = (
 
 #: Who resolves a blocker, by its name, while the session waits for no person.
 RESOLVED_BY: Final[Mapping[str, str]] = {
-    "behind": "Mergewright updates the branch before it merges, or on the command `update`",
-    "changes_requested": "the agent addresses the review",
+    "behind": "the command `update`, or a person on GitHub; if Mergewright is to merge the pull"
+    " request, it updates the branch by itself",
+    "changes_requested": "the agent addresses the review; after its push, the reviewers review"
+    " again on GitHub",
     "ci_failing": "the agent fixes the checks",
     "ci_held": "a person reruns or approves the checks on GitHub; Mergewright reruns cancelled ones"
     " once, where it can",
-    "ci_missing": "a person starts the checks on GitHub, or gives the command `merge`",
-    "ci_pending": "the checks finish by themselves",
+    "ci_missing": "a person starts the checks on GitHub, or merges without them: by the command"
+    " `merge`, or on GitHub if Mergewright may not merge",
+    "ci_pending": "checks in progress finish by themselves; a person starts those that never"
+    " reported; if checks stay unreadable, an administrator checks the permissions of the bot",
     "conflict": "the agent resolves the conflict",
-    "draft": "Mergewright marks the pull request as ready once its checks pass, or a person does",
+    "draft": "a person marks the pull request as ready on GitHub; if the setting `policy.draft` is"
+    " on, Mergewright does so once its checks pass",
     "frozen": "a person unfreezes the session",
     "held": "a person removes what holds the merge",
     "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",
@@ -53,8 +58,10 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "stacked": "the other pull request is merged first",
     "unknown": "GitHub computes the result, usually within seconds",
 }
-#: Blockers that the agent resolves, unless the session waits for a person.
+#: Blockers that the agent resolves, unless the session waits for a person or a person pushed.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
+#: Who resolves the blockers of `AGENTS` after a person's push to the branch.
+AFTER_RESUME: Final = "the agent, once somebody gives the command `resume` or tells it what to do"
 A_PERSON: Final = 'a person acts: see "Next"'
 
 NO_PULL: Final = "Mergewright opens it once the agent has committed and finished its turn"

@@ -43,7 +43,9 @@ def test_what_blocks_comes_before_what_is_met() -> None:
     assert shown(checklist(session, None)) == [
         "x Pull request #34: it is open; ",
         "- Checks: failing checks: unit; the agent fixes the checks",
-        "- Checks: waits for lint; the checks finish by themselves",
+        "- Checks: waits for lint; checks in progress finish by themselves; a person starts those"
+        " that never reported; if checks stay unreadable, an administrator checks the permissions"
+        " of the bot",
         "- Hold: it is based on #30; the other pull request is merged first",
         "x Review: no review is missing; ",
         "x Base branch: the pull request can be merged into it; ",
@@ -61,6 +63,19 @@ def test_a_person_resolves_what_the_agent_could_not() -> None:
     )
     item = checklist(session, None)[1]
     assert (item.person, item.resolver) == (True, 'a person acts: see "Next"')
+
+
+@pytest.mark.parametrize("blocker", ["ci_failing", "changes_requested", "conflict"])
+def test_after_a_push_of_a_person_the_agent_acts_only_on_command(blocker: str) -> None:
+    session = a_session(
+        pulls=(PULL,),
+        status="ci_failed",
+        reason=Reason.PERSON_PUSHED,
+        blockers=(Blocker(blocker, "something"), Blocker("draft", "it is a draft")),
+    )
+    items = {one.text: one.resolver for one in checklist(session, None)}
+    assert items["something"].startswith("the agent, once somebody gives the command `resume`")
+    assert items["it is a draft"] == RESOLVED_BY["draft"]
 
 
 @pytest.mark.parametrize(
