@@ -75,9 +75,8 @@ def _by_hand(what: str, why: str) -> str:
     """Say what people have to do, and why the bot cannot. `why` is empty if the policy says so."""
     if not why:
         return f"{what}."
-    return (
-        f"{what}: {why}. Once an administrator allows that, the comment `/{NAME} merge` works too."
-    )
+    lifted = "Once an administrator lifts this rule for the bot"
+    return f"{what}: {why}. {lifted}, the comment `/{NAME} merge` works too."
 
 
 def attention(session: str, because: str, remedy: str, priority: str) -> str:

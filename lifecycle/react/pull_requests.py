@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model import keys
 from lifecycle.model.facts import Pull
 from lifecycle.model.key import Key, KeyKind
-from lifecycle.model.policy import MergeMethod
+from lifecycle.model.policy import AutoMerge, MergeMethod
 from lifecycle.model.status import Merge, Origin
 from lifecycle.react.messages import message
 from lifecycle.read.causes import spent
@@ -94,9 +94,11 @@ def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
 
     `topic`: the comment's topic if the bot may merge. If only people may, `_by_hand` is appended.
     """
-    key, why = keys.ready_to_merge(pull.head), barred(judged.view)
-    if not by_hand(judged.view):
+    view, key = judged.view, keys.ready_to_merge(pull.head)
+    if not by_hand(view):
         return judged.comment(key, topic, sha=pull.head)
+    # With `off`, the bot would not merge without the rule either.
+    why = "" if view.policy.auto_merge is AutoMerge.OFF else barred(view)
     return judged.comment(key, f"{topic}_by_hand", sha=pull.head, why=why)
 
 

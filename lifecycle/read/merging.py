@@ -26,6 +26,9 @@ def barred(view: SessionView) -> str:
     pull = view.pull
     if pull is None or not pull.barred or pull.queue:
         return ""
+    if pull.barred == "lock":  # It is read-only for people too.
+        who = "only people who may bypass the lock can merge into it"
+        return f"the branch {pull.base_branch} is locked: {who}"
     return f"the {pull.barred} of {pull.base_branch} does not let the bot push to it"
 
 
@@ -36,10 +39,10 @@ def by_hand(view: SessionView) -> bool:
 
 def awaited_merge(view: SessionView) -> Reason | None:
     """Return why a mergeable pull request waits for a person; None if the bot merges it."""
-    if barred(view):
-        return Reason.MERGE_BARRED
     if view.policy.auto_merge is AutoMerge.OFF or view.policy.mode is Mode.OBSERVE:
         return Reason.AWAITS_MANUAL_MERGE
+    if barred(view):
+        return Reason.MERGE_BARRED
     return None if merges(view) else Reason.AWAITS_MERGE
 
 

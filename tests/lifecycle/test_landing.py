@@ -86,6 +86,21 @@ def test_where_a_rule_bars_the_bot_people_are_asked_to_merge_by_hand(
         assert found.because.endswith(f"can be merged, but not by the bot: {WHY}")
 
 
+@pytest.mark.parametrize("merge", [Merge.CLEAN, Merge.BEHIND])
+def test_with_auto_merge_off_no_rule_is_named_whose_end_would_change_nothing(merge: Merge) -> None:
+    found = decision(with_pull({**BARRED, "merge": merge}), auto_merge=AutoMerge.OFF)
+    assert found.reason is not Reason.MERGE_BARRED
+    (comment,) = (one for one in effects(found) if isinstance(one, do.Comment))
+    assert (comment.topic.endswith("_by_hand"), comment.values["why"]) == (True, "")
+
+
+def test_a_locked_branch_is_read_only_for_people_too() -> None:
+    found = decision(with_pull({**BARRED, "barred": "lock"}))
+    assert (
+        "the branch main is locked: only people who may bypass the lock can merge" in found.because
+    )
+
+
 def test_a_merge_command_that_a_rule_makes_impossible_is_refused() -> None:
     replies = answers(decision(with_pull(BARRED, commands=(MERGE_COMMAND,))))
     refusal = replies["command_refused:comment-merge"]

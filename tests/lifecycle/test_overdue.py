@@ -88,7 +88,7 @@ def test_people_are_notified_of_a_merge_that_the_bot_was_to_make_and_may_not() -
     at, merges = ago(120) + DAY, Policy(mode=Mode.MERGE)
     (notice,) = notices(decide(with_pull(fields), merges, at))
     assert (
-        "the session has waited for more than 1 day: the lock of main does not let the bot push"
+        "the session has waited for more than 1 day: the branch main is locked: only people who"
         in notice
     )
     assert notices(decide(with_pull(fields), merges, at - timedelta(seconds=1))) == []

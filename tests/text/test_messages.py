@@ -57,7 +57,7 @@ def test_people_who_merge_by_hand_learn_why() -> None:
     assert messages.ready_by_hand("c" * 40).endswith("blocks it. Merge it on GitHub.")
     assert messages.ready_by_hand("c" * 40, "the lock of main does not let the bot push").endswith(
         "Merge it on GitHub: the lock of main does not let the bot push. Once an administrator"
-        " allows that, the comment `/mergewright merge` works too."
+        " lifts this rule for the bot, the comment `/mergewright merge` works too."
     )
     assert messages.ready_behind_by_hand("c" * 40).endswith("Then merge it on GitHub.")
 
