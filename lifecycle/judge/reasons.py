@@ -34,23 +34,29 @@ class Advice(NamedTuple):
 
 _URGENT, _WARNING, _INFO = Priority.URGENT, Priority.WARNING, Priority.INFO
 
+# Where people find a session's terminal, changes and workspace.
+_TERMINAL: Final = "the agent's terminal (the tab Terminal of the session's page)"
+_IN_TERMINAL: Final = "in the agent's terminal (on the server: `mergewright attach SESSION`)"
+_CHANGES: Final = "these changes in the tab Changes of the session's page"
+_WORKSPACE: Final = "in the session's workspace on the server (its path is on the session's page)"
+
 ADVICE: Final[Mapping[str, Advice]] = {
     Reason.PROVIDER_EXIT: Advice(
-        "Read the end of `mergewright logs SESSION`, fix what it names, then write "
+        "On the server, run `mergewright logs SESSION` and fix what its end names, then write "
         "`/mergewright start`.",
         _WARNING,
         again="start",
     ),
     Reason.SPAWN_FAILED: Advice(
-        "Fix what the message names (`mergewright doctor` checks the machine), then write "
-        "`/mergewright start`.",
+        "Fix the cause of the error (on the server, `mergewright doctor` looks for faults), then "
+        "write `/mergewright start`.",
         _WARNING,
         again="start",
     ),
     Reason.SETUP_FAILED: Advice(
-        "Read the output of the set-up (the tab Set-up of the session's page, or `mergewright logs "
-        "SESSION --step setup`), fix the setting `setup` under `[projects.NAME]` or what its "
-        "commands need, then write `/mergewright start`.",
+        "Read the output of the set-up (the tab Set-up of the session's page, or on the server "
+        "`mergewright logs SESSION --step setup`), fix the setting `setup` under `[projects.NAME]` "
+        "or what its commands need, then write `/mergewright start`.",
         _WARNING,
         again="start",
     ),
@@ -98,10 +104,12 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "configuration."
     ),
     Reason.TIMEOUT: Advice(
-        "Read `mergewright logs SESSION`, then write `/mergewright start`.", _WARNING, again="start"
+        "On the server, run `mergewright logs SESSION`, then write `/mergewright start`.",
+        _WARNING,
+        again="start",
     ),
     Reason.REPAIRS_EXHAUSTED: Advice(
-        "Push a fix yourself, or comment on the pull request to tell the agent what to do."
+        "Push a fix yourself, or write `/mergewright tell TEXT` to tell the agent what to do."
     ),
     Reason.CHECKS_HELD: Advice(
         "Run the checks again on GitHub, or approve those that need approval."
@@ -111,43 +119,45 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "again."
     ),
     Reason.WAITED_TOO_LONG: Advice(
-        "Resolve what the session waits for, or end the session with `/mergewright stop`. If only "
-        "checks that GitHub does not require are pending, write `/mergewright merge` to merge "
-        "without them."
+        "Resolve what the session waits for, write `/mergewright tell TEXT` to have the agent "
+        "continue, or end the session with `/mergewright stop`. If only checks that GitHub does "
+        "not require are pending, you can also merge without them: write `/mergewright merge`, or "
+        "merge on GitHub if the bot may not merge."
     ),
     Reason.CHECKS_MISSING: Advice(
-        "Start the checks on GitHub, or write `/mergewright merge` to merge without them."
+        "Start the checks on GitHub, or merge without them: write `/mergewright merge`, or merge "
+        "on GitHub if the bot may not merge."
     ),
     Reason.BASE_RED: Advice(
         "Fix the base branch and update this branch on GitHub, or write `/mergewright tell TEXT` "
         "to have the agent repair the failing checks in this pull request."
     ),
     Reason.PROBE_FAILURE: Advice(
-        "Run `mergewright doctor` and look at the agent's terminal.", _URGENT, again="restart"
+        f"On the server, run `mergewright doctor`. Look at {_TERMINAL}.", _URGENT, again="restart"
     ),
     Reason.PUSHES_USED_UP: Advice(
         "Check why the branch is pushed so often; pushing resumes by itself at that time."
     ),
     Reason.PUSH_REFUSED: Advice(
-        "Fix what the message names, then write `/mergewright retry`; the commits are kept.",
+        "Fix the cause of the error, then write `/mergewright retry`; the commits are kept.",
         again="retry",
     ),
     Reason.PROTECTED_PATHS: Advice(
-        "Review these changes in the workspace; write `/mergewright allow COMMIT` to push them, or "
+        f"Review {_CHANGES}; write `/mergewright allow COMMIT` to push them, or "
         "`/mergewright tell TEXT` to have the agent revert them."
     ),
     Reason.COMMITS_HELD: Advice(
-        "Look at these commits in the workspace; write `/mergewright allow COMMIT` to push them, "
+        f"Review {_CHANGES}; write `/mergewright allow COMMIT` to push them, "
         "or `/mergewright tell TEXT` to have the agent change them. If you allow a commit with "
         "a secret, revoke the secret."
     ),
     Reason.COMMIT_MESSAGES: Advice(
         "Write `/mergewright tell TEXT` to have the agent reword the commit message, or reword it "
-        "in the workspace."
+        f"{_WORKSPACE}."
     ),
     Reason.OFF_BRANCH: Advice(
-        "Move the commits to the session's branch in the workspace, or write "
-        "`/mergewright tell TEXT` to have the agent do it."
+        "Write `/mergewright tell TEXT` to have the agent move the commits to the session's "
+        f"branch, or move them {_WORKSPACE}."
     ),
     Reason.DEQUEUED: Advice(
         "Fix what the queue reports, then write `/mergewright merge` to queue the pull request "
@@ -155,22 +165,20 @@ ADVICE: Final[Mapping[str, Advice]] = {
         again="merge",
     ),
     Reason.ACTION_FAILED: Advice(
-        "Fix what the message names, then write `/mergewright retry`.", again="retry"
+        "Fix the cause of the error, then write `/mergewright retry`.", again="retry"
     ),
     Reason.AWAITS_MERGE: Advice("Write `/mergewright merge`, or merge the pull request on GitHub."),
     Reason.AWAITS_MANUAL_MERGE: Advice("Merge the pull request on GitHub."),
     Reason.MERGE_BARRED: Advice(
-        "Merge the pull request on GitHub, or have an administrator let the bot push to its base "
-        "branch; the bot then merges it."
+        "Merge the pull request on GitHub, or have an administrator lift the rule for the bot; "
+        "then `/mergewright merge` works too."
     ),
-    Reason.AGENT_QUESTION: Advice(
-        "Write `/mergewright answer TEXT`, or answer in the agent's terminal."
-    ),
+    Reason.AGENT_QUESTION: Advice(f"Write `/mergewright answer TEXT`, or answer {_IN_TERMINAL}."),
     Reason.AGENT_BLOCKED: Advice(
-        "Look at the agent's terminal and resolve what blocks it.", _URGENT, again="restart"
+        f"Look at {_TERMINAL}, and resolve what blocks the agent.", _URGENT, again="restart"
     ),
     Reason.NO_PROGRESS: Advice(
-        "Look at the agent's terminal; write `/mergewright tell TEXT` to tell the agent how to "
+        f"Look at {_TERMINAL}; write `/mergewright tell TEXT` to tell the agent how to "
         "continue, or end the session with `/mergewright stop`.",
         _URGENT,
         again="restart",
@@ -181,10 +189,10 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.UNCOMMITTED_WORK: Advice(
         "Write `/mergewright tell TEXT` to have the agent commit or discard the changes, or do it "
-        "in the agent's terminal."
+        f"{_IN_TERMINAL}."
     ),
     Reason.WORKSPACE_UNREADABLE: Advice(
-        "Fix what the message names, or write `/mergewright restart`, which recreates the "
+        "Fix the cause of the error, or write `/mergewright restart`, which recreates the "
         "workspace, provided that all work in it can be preserved.",
         again="restart",
     ),
@@ -196,7 +204,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
     Reason.PERSON_PUSHED: Advice(
-        "Write `/mergewright resume`, or tell the agent what to do next.", _INFO
+        "A person pushed to the branch, so the agent gets no more work for now. To give it work "
+        "again, write `/mergewright resume` or tell it what to do.",
+        _INFO,
     ),
     Reason.NO_SLOT: Advice(
         "The session starts by itself when another session ends or rests; an administrator can "

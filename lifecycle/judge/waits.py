@@ -67,10 +67,9 @@ def checks_disputed(view: SessionView) -> Finding | Recheck | None:
     late = lateness(view, pull.clean_since, view.policy.checks_missing_seconds)
     if not isinstance(late, Lateness):
         return late
-    state = "is pending" if any(check.reported for check in pending) else "has not reported"
     why = (
-        f"GitHub has said for {late.least} that {short(pull.head)} can be merged, but the required "
-        f"check {names(pending)} {state}"
+        f"GitHub has said for {late.least} that {short(pull.head)} can be merged, but these "
+        f"required checks have not finished or reported: {names(pending)}"
     )
     key = keys.checks_disputed(pull.head, str(late.before))
     return Finding(key, Reason.CHECKS_DISPUTED, why, late.until)

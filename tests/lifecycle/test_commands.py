@@ -175,7 +175,9 @@ def test_status_and_why_list_the_blockers_and_the_spending() -> None:
         assert text.startswith("Review pending: waits for a review of ccccccc.")
         assert "- a review is required" in text
         assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
-    assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith("or answer in the agent's terminal.")
+    assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith(
+        "or answer in the agent's terminal (on the server: `mergewright attach SESSION`)."
+    )
 
 
 @pytest.mark.parametrize("kind", ["status", "why", "budget"])

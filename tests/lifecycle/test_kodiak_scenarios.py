@@ -219,7 +219,7 @@ CHECKS: dict[str, Scenario] = {
         S.NEEDS_INPUT,
         "ci_pending",
         "Comment:attention",
-        says="that ccccccc can be merged, but the required check continuous-integration/travis-ci",
+        says="required checks have not finished or reported: continuous-integration/travis-ci",
         differs="Kodiak merges; it is read as GitHub reads it, and where we fail a person decides",
     ),
     "a required check was skipped": Scenario(

@@ -51,7 +51,10 @@ def test_people_are_notified_of_them_at_growing_intervals() -> None:
             (comment,) = posted
             ages.append(comment.values["because"])
             assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.CHECKS_MISSING)
-            assert "`/mergewright merge` to merge without them" in comment.values["remedy"]
+            assert (
+                "merge without them: write `/mergewright merge`, or merge on GitHub"
+                in comment.values["remedy"]
+            )
         assert found.recheck_at is not None
         now = found.recheck_at
     assert times == [timedelta(minutes=m) for m in (0, 1, 15, 30, 60)]

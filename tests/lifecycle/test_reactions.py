@@ -313,7 +313,8 @@ def test_an_escalation_is_posted_on_the_issue_or_the_pull_request() -> None:
     assert comment.values == {
         "session": "widgets-12",
         "because": "the agent asks: May I?",
-        "remedy": "Write `/mergewright answer TEXT`, or answer in the agent's terminal.",
+        "remedy": "Write `/mergewright answer TEXT`, or answer in the agent's terminal (on the "
+        "server: `mergewright attach SESSION`).",
         "priority": "action",
     }
     assert ordered(published(agent=asks))[0].number == 34  # type: ignore[union-attr]
