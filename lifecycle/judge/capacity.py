@@ -73,36 +73,39 @@ class _Cap(NamedTuple):
     why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 
 
+#: Slots that the session at the front of the queue reserves count, too.
+_LIMIT: Final = "limit: {most}, including reserved slots"
 _CAPS: Final = (
     _Cap(
         lambda one: "",
         lambda caps, _: caps.sessions,
-        "the server is at its limit of concurrent sessions, {most}",
+        f"the server has no free session slot ({_LIMIT})",
     ),
     _Cap(
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
-        "the server is at its limit of concurrent sessions that no person waits for, {most}",
+        "the server has no free slot for a session that no person waits for "
+        f"({_LIMIT}; the other slots are kept for sessions that a person waits for)",
     ),
     _Cap(
         lambda one: one.project,
         lambda caps, name: caps.projects.get(name, 0),
-        "the project {name} is at its limit of concurrent sessions, {most}",
+        f"the project {{name}} has no free session slot ({_LIMIT})",
     ),
     _Cap(
         lambda one: one.agent_type,
         lambda caps, name: caps.agent_types.get(name, 0),
-        "the agent type {name} is at its limit of concurrent sessions, {most}",
+        f"the agent type {{name}} has no free session slot ({_LIMIT})",
     ),
     _Cap(
         lambda one: one.agent or None,
         lambda caps, name: caps.agents.get(name, 0),
-        "the agent {name} is at its limit of concurrent sessions, {most}",
+        f"the agent {{name}} has no free session slot ({_LIMIT})",
     ),
     _Cap(
         lambda one: one.requester or None,
         lambda caps, _: caps.per_person,
-        "{person} is at the limit of concurrent sessions per person, {most}",
+        f"{{person}} has no free session slot ({_LIMIT})",
     ),
 )
 NO_MEMORY: Final = "the machine has too little free memory for another session"

@@ -136,8 +136,8 @@ def _not_to_update(judged: Judged, _command: Command) -> str:
         return "There is no pull request yet."
     if pull.merge is Merge.CONFLICT:
         return (
-            "GitHub cannot update a branch that conflicts with its base; the agent resolves the "
-            "conflict."
+            "GitHub cannot update a branch that conflicts with its base: resolve the conflict "
+            "first, or have the agent do it with `/mergewright tell TEXT`."
         )
     return ""
 
@@ -166,10 +166,12 @@ def _nothing_held(judged: Judged, command: Command) -> str:
     return ""
 
 
+_EXISTS: Final = "There is already a session here ({status}): {because} {remedy}"
 _OVER: Final = "The session has ended: {because} {remedy}"
 _AS_SOON: Final = "as soon as the limits of concurrent sessions allow it."
 _FOR_AGENT: Final = (
-    "The agent gets your message now if it waits for one, otherwise at the end of its turn."
+    "The agent gets your message now if it waits for one, otherwise at the end of its turn, or "
+    "once the session starts or resumes."
 )
 
 
@@ -203,7 +205,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "why": CommandRule(_STATUS + "\n\n{remedy}", works=_EVERY, otherwise=""),
     "freeze": CommandRule(
         "This session is frozen: the bot does nothing for it until somebody writes "
-        "`/mergewright unfreeze`.",
+        "`/mergewright unfreeze`. A running agent finishes its turn.",
         works=_EVERY,
         otherwise="",
     ),
@@ -213,19 +215,15 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "start": CommandRule(
         f"The session continues {_AS_SOON}",
         works=RESTORABLE,
-        otherwise="A session is already working on this issue ({status}): {because}",
-        over="The session cannot be started again ({status}): {because}",
+        otherwise=_EXISTS,
+        over="The session cannot be started again ({status}): {because} Open a new issue for "
+        "further work.",
         in_cleanup="The session is still ending: {because} Repeat the command in a minute.",
         ineffective=TERMINAL,
         if_ineffective="The session would end again at once: {because} {remedy}",
         fault=_no_such_agent,
     ),
-    "adopt": CommandRule(
-        "",
-        works=frozenset(),
-        otherwise="A session is already working on this pull request ({status}): {because}",
-        over=_OVER,
-    ),
+    "adopt": CommandRule("", works=frozenset(), otherwise=_EXISTS, over=_OVER),
     MAKES_PULL: CommandRule(
         "When its turn ends, the agent is asked to commit its work; then the commits are pushed "
         "and the pull request is opened.",
@@ -237,9 +235,10 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "Write `/mergewright resume` to continue."
     ),
     "resume": CommandRule(
-        f"The session resumes {_AS_SOON}",
+        f"Nothing pauses the session: it continues {_AS_SOON}",
         works=_STARTED,
         otherwise="The session is not paused ({status}): {because}",
+        over=_OVER,
         ineffective=frozenset({S.PAUSED}),
         if_ineffective="The session stays paused: {because} {remedy}",
     ),
@@ -262,7 +261,10 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         fault=_not_to_merge,
         tells_after=True,
     ),
-    "cancel": CommandRule("Merge request cancelled.", fault=_nothing_to_cancel),
+    "cancel": CommandRule(
+        "The bot does not merge this pull request until somebody writes `/mergewright merge`.",
+        fault=_nothing_to_cancel,
+    ),
     "update": CommandRule(
         "The branch is updated from its base at the end of the agent's turn.", fault=_not_to_update
     ),

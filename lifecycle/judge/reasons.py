@@ -142,14 +142,14 @@ ADVICE: Final[Mapping[str, Advice]] = {
         "Fix the cause of the error, then write `/mergewright retry`; the commits are kept.",
         again="retry",
     ),
+    # The finding names the command that allows the push.
     Reason.PROTECTED_PATHS: Advice(
-        f"Review {_CHANGES}; write `/mergewright allow COMMIT` to push them, or "
-        "`/mergewright tell TEXT` to have the agent revert them."
+        f"Review {_CHANGES}; then allow the push, or write `/mergewright tell TEXT` to have the "
+        "agent revert them."
     ),
     Reason.COMMITS_HELD: Advice(
-        f"Review {_CHANGES}; write `/mergewright allow COMMIT` to push them, "
-        "or `/mergewright tell TEXT` to have the agent change them. If you allow a commit with "
-        "a secret, revoke the secret."
+        f"Review {_CHANGES}; then allow the push, or write `/mergewright tell TEXT` to have the "
+        "agent change them. If you allow a commit with a secret, revoke the secret."
     ),
     Reason.COMMIT_MESSAGES: Advice(
         "Write `/mergewright tell TEXT` to have the agent reword the commit message, or reword it "

@@ -110,7 +110,7 @@ RULES: Final = (
         Status.CHANGES_REQUESTED,
         one_of(Review.CHANGES_REQUESTED),
         "a reviewer requested changes, or threads are unresolved",
-        "changes were requested {asked}",
+        "{asked}",
     ),
     Rule(
         Status.PR_OPEN,
@@ -175,9 +175,7 @@ BLOCKERS: Final = (
         one_of(Ci.MISSING),
         "no check ran here, but these ran for the last merged pull requests: {expected}",
     ),
-    BlockerRule(
-        "changes_requested", one_of(Review.CHANGES_REQUESTED), "changes were requested {asked}"
-    ),
+    BlockerRule("changes_requested", one_of(Review.CHANGES_REQUESTED), "{asked}"),
     BlockerRule("review_required", one_of(Review.PENDING), "a review is required{ignored}"),
     BlockerRule("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
     BlockerRule("behind", one_of(Merge.BEHIND), "it is behind the base branch"),

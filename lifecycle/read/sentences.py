@@ -52,9 +52,16 @@ def duration(time: timedelta) -> str:
 
 
 def _asked(view: SessionView) -> str:
-    people = set(view.objectors)
-    people |= {thread.remarks[-1].author for thread in view.open_threads}
-    return f"by {', '.join(f'@{name}' for name in sorted(people))}" if people else "in the review"
+    """Return who requested changes, and with whom else conversations are unresolved."""
+    objectors = set(view.objectors)
+    others = {thread.remarks[-1].author for thread in view.open_threads} - objectors
+    parts = [f"changes were requested by {_people(objectors)}"] if objectors else []
+    parts += [f"unresolved conversations with {_people(others)}"] if others else []
+    return "; ".join(parts) or "changes were requested in the review"
+
+
+def _people(names: set[str]) -> str:
+    return ", ".join(f"@{name}" for name in sorted(names))
 
 
 def blocked(error: str) -> str:
@@ -73,7 +80,7 @@ def _cleanup(view: SessionView) -> str:
 
 
 def _activity(view: SessionView) -> str:
-    """Return what the agent does, whether it is started again, and why the session has no slot."""
+    """Return what the agent does, whether a new run follows, and why the session has no slot."""
     agent, waits = view.facts.agent, view.facts.waits
     if view.last_availability is Availability.BLOCKED:
         known = blocked(agent.error)
@@ -82,7 +89,7 @@ def _activity(view: SessionView) -> str:
         return f"the agent waits for a message in this chat; {waits}".removesuffix("; ")
     known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
     if view.last_availability in RESTARTED:
-        known += "; it is started again"
+        known += "; it will be started again"
     return f"{known}; {waits}" if waits else known
 
 

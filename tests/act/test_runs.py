@@ -301,7 +301,7 @@ def test_a_busy_agent_takes_over_later_and_the_other_keeps_working(
     site.scenario.orders(site.id, run=2)
     full = site.agents.start(site.session, start, lambda: None)
     assert isinstance(full, RetryLater)
-    assert "the agent ada is at its limit of concurrent sessions" in full.why
+    assert "the agent ada has no free session slot" in full.why
     assert full.at
     assert full.at > now
     assert site.session.agent_name != "ada"

@@ -201,7 +201,7 @@ def test_the_outcome_can_be_printed_as_json(
         (("retry", "widgets-12"), "There are no failed actions to retry."),
         (("merge", "widgets-12"), "There is no pull request yet."),
         (("agent", "widgets-12", "nobody"), "There is no agent `nobody`; known agents: shell."),
-        (("start", "widgets-12"), "A session is already working on this issue (`working`)."),
+        (("start", "widgets-12"), "There is already a session here (`working`)."),
     ],
 )
 def test_a_refused_command_is_an_error(

@@ -11,11 +11,12 @@ from bot.store import NewCommand
 from config.settings import ProjectSettings
 from lifecycle.decide import decide
 from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.reasons import advice_on
 from lifecycle.model.actions import Comment
 from lifecycle.model.facts import Issue, Remark
 from lifecycle.model.names import FREEZES
 from lifecycle.model.policy import Policy
-from lifecycle.model.status import Merge, PullState, Status
+from lifecycle.model.status import Merge, PullState, Reason, Status
 from tests.harness.observers import PROJECTS, REPOSITORY, Bench, seen
 
 REMARK = Remark(id="comment:1", author="rob", body="Me too.", at=datetime(2026, 11, 21, tzinfo=UTC))
@@ -136,9 +137,8 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert len(bench.store.sessions.all()) == 1
     decision = decide(facts, Policy(), bench.scenario.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
-    reply = (
-        "A session is already working on this issue (queued): it waits for its turn in the queue."
-    )
+    why = "it waits for its turn in the queue."
+    reply = f"There is already a session here (queued): {why} {advice_on(Reason.NO_SLOT)}"
     assert answers == [reply] * len(commanded)
 
 

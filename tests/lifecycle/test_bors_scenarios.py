@@ -129,7 +129,10 @@ APPROVALS: dict[str, Scenario] = {
         says="The session has ended: pull request #34 was merged.",
     ),
     "unapproved": Scenario(
-        asked(CANCEL), S.MERGEABLE, does="Comment:answer Comment:ready", says="request cancelled"
+        asked(CANCEL),
+        S.MERGEABLE,
+        does="Comment:answer Comment:ready",
+        says="The bot does not merge",
     ),
     "unapproved, and approved again": Scenario(
         asked(CANCEL, replace(AGAIN, at=ago(1))),

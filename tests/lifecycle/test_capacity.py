@@ -43,7 +43,9 @@ def handed(
 def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
-    assert assigned.waits == {"c": "the server is at its limit of concurrent sessions, 2"}
+    assert assigned.waits == {
+        "c": "the server has no free session slot (limit: 2, including reserved slots)"
+    }
 
 
 def test_equal_waits_are_ordered_by_session_name() -> None:
@@ -53,20 +55,31 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
 @pytest.mark.parametrize(
     ("caps", "why"),
     [
-        ({"sessions": 1}, "the server is at its limit of concurrent sessions, 1"),
+        (
+            {"sessions": 1},
+            "the server has no free session slot (limit: 1, including reserved slots)",
+        ),
         (
             {"projects": {"widgets": 1}},
-            "the project widgets is at its limit of concurrent sessions, 1",
+            "the project widgets has no free session slot (limit: 1, including reserved slots)",
         ),
         (
             {"agent_types": {"claude": 1}},
-            "the agent type claude is at its limit of concurrent sessions, 1",
+            "the agent type claude has no free session slot (limit: 1, including reserved slots)",
         ),
-        ({"agents": {"claude": 1}}, "the agent claude is at its limit of concurrent sessions, 1"),
-        ({"per_person": 1}, "@alice is at the limit of concurrent sessions per person, 1"),
+        (
+            {"agents": {"claude": 1}},
+            "the agent claude has no free session slot (limit: 1, including reserved slots)",
+        ),
+        (
+            {"per_person": 1},
+            "@alice has no free session slot (limit: 1, including reserved slots)",
+        ),
         (
             {"sessions": 2, "reserved": 1},
-            "the server is at its limit of concurrent sessions that no person waits for, 1",
+            "the server has no free slot for a session that no person waits for (limit: 1, "
+            "including reserved slots; the other slots are kept for sessions that a person waits "
+            "for)",
         ),
     ],
 )
@@ -82,7 +95,7 @@ def test_each_cap_makes_the_next_session_wait_with_its_reason(
 def test_a_user_of_the_command_line_is_named_without_an_at_sign() -> None:
     waiting, holding = one("a", requester="cli:ann"), one("z", requester="cli:ann")
     assigned = handed([waiting], [holding], per_person=1)
-    assert assigned.waits["a"].startswith("cli:ann is at the limit of concurrent sessions")
+    assert assigned.waits["a"].startswith("cli:ann has no free session slot")
 
 
 def test_a_full_project_does_not_delay_other_projects() -> None:

@@ -15,7 +15,8 @@ from tests.lifecycle.universe import HEAD, agent, ago, command, facts, published
 S = Status
 CONTINUES = "The session continues as soon as the limits of concurrent sessions allow it."
 QUEUED_MESSAGE = (
-    "The agent gets your message now if it waits for one, otherwise at the end of its turn."
+    "The agent gets your message now if it waits for one, otherwise at the end of its turn, or "
+    "once the session starts or resumes."
 )
 BY_ITSELF = (
     "The session starts by itself when another session ends or rests; an administrator can raise "
@@ -29,7 +30,8 @@ APPLIED = {
     "status": "Review pending: waits for a review of ccccccc.\n- ",
     "why": "Review pending: waits for a review of ccccccc.\n- ",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
-    "resume": "The session resumes as soon as the limits of concurrent sessions allow it.",
+    "resume": "Nothing pauses the session: it continues as soon as the limits of concurrent "
+    "sessions allow it.",
     "restart": "The agent is started again as soon as the limits of concurrent sessions allow it.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
@@ -46,12 +48,13 @@ APPLIED = {
 REFUSED = {
     "start": (
         S.QUEUED,
-        "A session is already working on this issue (queued): it waits for its turn in the queue.",
+        "There is already a session here (queued): it waits for its turn in the queue. "
+        + BY_ITSELF,
     ),
     "adopt": (
         S.QUEUED,
-        "A session is already working on this pull request (queued): it waits for its turn in the "
-        "queue.",
+        "There is already a session here (queued): it waits for its turn in the queue. "
+        + BY_ITSELF,
     ),
     "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
@@ -87,10 +90,19 @@ def test_restoring_an_ended_session_is_answered(status: Status) -> None:
     assert answers(asking("start", IN[status])) == {"command_applied:comment-start": CONTINUES}
 
 
+def test_resuming_an_ended_session_is_answered_with_the_remedy() -> None:
+    assert answers(asking("resume", IN[S.KILLED])) == {
+        "command_refused:comment-resume": (
+            "The session has ended: stopped. Write `/mergewright start` to continue."
+        )
+    }
+
+
 def test_a_merged_session_is_not_started_again() -> None:
     assert answers(asking("start", IN[S.MERGED])) == {
         "command_refused:comment-start": (
-            "The session cannot be started again (merged): pull request #34 was merged."
+            "The session cannot be started again (merged): pull request #34 was merged. Open a new "
+            "issue for further work."
         )
     }
 
@@ -137,7 +149,7 @@ def test_a_freeze_is_answered_at_once_and_holds_everything_else(status: Status) 
     assert answers(found) == {
         "command_applied:comment-freeze": (
             "This session is frozen: the bot does nothing for it until somebody writes "
-            "`/mergewright unfreeze`."
+            "`/mergewright unfreeze`. A running agent finishes its turn."
         )
     }
     assert len(found.actions) == 2, "the reply and the reaction"
@@ -226,7 +238,9 @@ def test_a_retry_is_applied_where_an_action_failed() -> None:
 
 def test_a_cancel_is_applied_where_a_merge_was_requested() -> None:
     replies = answers(asking("cancel", prepared("cancel", IN[S.REVIEW_PENDING])))
-    assert replies["command_applied:comment-cancel"] == "Merge request cancelled."
+    assert replies["command_applied:comment-cancel"] == (
+        "The bot does not merge this pull request until somebody writes `/mergewright merge`."
+    )
 
 
 def test_a_stop_ends_the_session_in_every_live_status() -> None:

@@ -224,7 +224,8 @@ def test_a_tell_reaches_the_agent_once_at_the_end_of_its_turn() -> None:
     life = Life().agent_works().person_commands("tell", "Use tabs.")
     assert life.received() == ["start"]
     assert life.answers() == [
-        "The agent gets your message now if it waits for one, otherwise at the end of its turn."
+        "The agent gets your message now if it waits for one, otherwise at the end of its turn, "
+        "or once the session starts or resumes."
     ]
     life.agent_rests()
     (tell,) = [a for _, a in life.out if isinstance(a, do.SendMessage)]
@@ -324,11 +325,9 @@ def test_a_command_about_a_pull_request_is_refused_without_one(kind: str) -> Non
 
 
 def test_an_update_is_refused_where_the_branch_conflicts() -> None:
-    texts = answer(asking("update", with_pull({"merge": Merge.CONFLICT})))
-    assert (
-        texts
-        == "GitHub cannot update a branch that conflicts with its base; the agent resolves the "
-        "conflict."
+    assert answer(asking("update", with_pull({"merge": Merge.CONFLICT}))) == (
+        "GitHub cannot update a branch that conflicts with its base: resolve the conflict first, "
+        "or have the agent do it with `/mergewright tell TEXT`."
     )
 
 
@@ -381,7 +380,7 @@ def test_a_granted_restore_stays_granted_without_its_reply() -> None:
     session = replace(over(S.KILLED), ended=None, restored_at=ago(29), commands=(again,))
     assert decision(session).status is S.QUEUED
     before = replace(session, restored_at=ago(31))
-    assert "A session is already working" in answer(decision(before))
+    assert "There is already a session here" in answer(decision(before))
 
 
 def test_commands_from_before_the_end_are_not_answered_after_it() -> None:

@@ -230,7 +230,11 @@ def test_a_removal_after_a_cancel_does_not_escalate() -> None:
 def test_policy_merges_nothing_after_a_cancel() -> None:
     assert merging(ready(CANCEL), mode=Mode.MERGE) == []
     replies = answers(decision(ready(CANCEL), mode=Mode.MERGE))
-    assert replies == {"command_applied:comment-cancel": "Merge request cancelled."}
+    assert replies == {
+        "command_applied:comment-cancel": (
+            "The bot does not merge this pull request until somebody writes `/mergewright merge`."
+        )
+    }
 
 
 def test_a_new_head_after_a_removal_is_enqueued() -> None:

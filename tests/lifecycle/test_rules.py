@@ -204,15 +204,17 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     ),
     "crashed": (
         facts(agent=ended(1, evidence="the agent's program exited with 1")),
-        "the agent's program exited with 1; it is started again",
+        "the agent's program exited with 1; it will be started again",
         (),
     ),
     "crashed, without a slot": (
         facts(
-            slot=False, agent=ended(1), waits="the server is at its limit of concurrent sessions, 4"
+            slot=False,
+            agent=ended(1),
+            waits="the server has no free session slot (limit: 4, including reserved slots)",
         ),
-        "the agent's program ended; it is started again; the server is at its limit of concurrent "
-        "sessions, 4",
+        "the agent's program ended; it will be started again; the server has no free session slot "
+        "(limit: 4, including reserved slots)",
         (),
     ),
     "working, by evidence": (
@@ -224,9 +226,9 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server is at its limit of concurrent sessions, 4",
+            waits="the server has no free session slot (limit: 4, including reserved slots)",
         ),
-        "stopped; the server is at its limit of concurrent sessions, 4",
+        "stopped; the server has no free session slot (limit: 4, including reserved slots)",
         (),
     ),
     "red": (
@@ -255,8 +257,13 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
                 ),
             )
         ),
-        "changes were requested by @ann, @rob",
-        (Blocker("changes_requested", "changes were requested by @ann, @rob"),),
+        "changes were requested by @rob; unresolved conversations with @ann",
+        (
+            Blocker(
+                "changes_requested",
+                "changes were requested by @rob; unresolved conversations with @ann",
+            ),
+        ),
     ),
     "changes requested by an unknown reviewer": (
         published(pulls=(pull(review=Review.CHANGES_REQUESTED),)),

@@ -156,7 +156,7 @@ EXAMPLES = {
         published(pulls=(pull(threads=(thread(),)),)),
         S.CHANGES_REQUESTED,
         Reason.PULL_REQUEST,
-        "changes were requested by @rob",
+        "unresolved conversations with @rob",
     ),
     "a draft": Example(
         published(pulls=(pull(draft=True),)),
@@ -225,7 +225,7 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
         "checks": (),
         "head_since": ago(5),
     },
-    Blocker("changes_requested", "changes were requested by @rob"): {"threads": (thread(),)},
+    Blocker("changes_requested", "unresolved conversations with @rob"): {"threads": (thread(),)},
     Blocker("review_required", "a review is required"): {"verdicts": ()},
     Blocker("conflict", "it conflicts with the base branch"): {"merge": Merge.CONFLICT},
     Blocker("behind", "it is behind the base branch"): {"merge": Merge.BEHIND},

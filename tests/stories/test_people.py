@@ -203,7 +203,8 @@ def test_sessions_wait_for_a_free_slot(world: World) -> None:
         session = second.session
         return (
             session is not None
-            and "the server is at its limit of concurrent sessions, 1" in session.because
+            and "the server has no free session slot (limit: 1, including reserved slots)"
+            in session.because
         )
 
     eventually(waits, "it waits for a slot")
