@@ -347,7 +347,7 @@ class Tmux:
 
 
 def _short(name: str, key: str) -> str:
-    """Return a short name for a key. Equal keys of two programs get different names."""
+    """Return a short text for a key sent to the run `name`; it differs between runs."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
 
 

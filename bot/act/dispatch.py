@@ -98,10 +98,10 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """Return the result of an action that took effect without a record, or None if it did not.
+        """Return the result of a withdrawn action that took effect unrecorded; None if it did not.
 
-        Recognises pushes, pull requests, updates, merges and entries in the merge queue, which
-        decisions no longer order once they took effect. Returns None for actions of other kinds,
+        Recognises pushes, pull requests, updates, merges and entries in the merge queue: decisions
+        stop ordering these once they took effect. Returns None for actions of other kinds,
         which can be repeated without harm.
         """
         session = self.sessions.get(due.session)

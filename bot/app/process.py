@@ -156,8 +156,8 @@ def _wait_to_lead(app: App) -> None:
 def _stop(app: App, *, reloads: bool = False) -> None:
     """Stop the bot. If threads do not finish in time, end the process.
 
-    `reloads` says whether the bot is to start again. If so, the ended process exits with 1, so that
-    systemd restarts it.
+    `reloads` says whether the bot is to start again. If so, or if it lost its lease, the ended
+    process exits with 1, so that systemd restarts it.
     """
     if not app.stop():
         log.warning("stopped while work was under way: the next start repeats it")

@@ -313,7 +313,7 @@ class Top(App[None]):
         self._changed.set()
 
     def action_filter(self) -> None:
-        """Ask for a part of an ID, title or branch."""
+        """Ask for a part of an ID, title or branch, or the number of an issue or pull request."""
         field = self.query_one("#filter", Input)
         field.display = True
         self.set_focus(field)  # At once: the next key belongs to it.

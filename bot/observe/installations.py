@@ -72,11 +72,12 @@ def followed(
     settings: Settings,
     configured: Collection[int],
 ) -> list[InstalledProject]:
-    """Return the projects `before`, updated to the installations `found`, sorted by name.
+    """Return the projects `before`, updated to the installations `found`, sorted by their names.
 
     `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
     the installations, its project's name stays reserved until a new repository of the same name
-    appears. The projects of an installation are kept if its repositories are None.
+    appears. The projects of an installation are kept if its repositories are None, as while
+    it is suspended.
     """
     listed = {
         one.id: one

@@ -85,7 +85,10 @@ def add_refreshes(
     now: datetime,
     apart: timedelta = timedelta(),
 ) -> None:
-    """Request refreshes inside a transaction, each due `apart` after the one before it."""
+    """Request refreshes inside a transaction, each due `apart` after the one before it.
+
+    A refresh that was requested before keeps its time if that is earlier.
+    """
     rows = [
         (one.repository, one.subject, now.timestamp(), (now + apart * index).timestamp())
         for index, one in enumerate(refreshes)

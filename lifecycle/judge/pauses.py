@@ -139,7 +139,7 @@ PAUSES: Final[tuple[Row, ...]] = (
 def pause(view: SessionView) -> Found:
     """Return the first finding of `PAUSES`, and when time alone may change it.
 
-    Either may be None. Functions are called only if the facts permit a finding.
+    Either may be None. No function of `PAUSES` is called if the facts rule out any finding.
     """
     facts = view.facts
     may_rest = facts.removed or facts.archived or facts.work.disk or view.is_chat

@@ -206,8 +206,8 @@ def hold_of(view: SessionView, stage: Stage) -> Hold:
     """Return whether an ended session still has its program, and after a merge its workspace.
 
     Without a merge only the end of the program counts: the workspace is kept for
-    `Policy.workspace_days`. A pending release counts in any case. A stop or release that failed for
-    good counts as done.
+    `Policy.workspace_days`. While a release is pending, the result is always `RELEASING`. A stop or
+    release that failed for good is taken as done.
     """
     facts, history = view.facts, view.history
     kind = _RELEASE if stage is Stage.MERGED else _STOP

@@ -172,7 +172,7 @@ class Worktree:
         return True
 
     def update_origin(self, *commits: str) -> None:
-        """Bring a clone's `origin` up to date, with these commits and their merge bases."""
+        """Bring a clone's `origin` up to date, with these commits and where they left the base."""
         if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():

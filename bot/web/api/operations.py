@@ -1,4 +1,4 @@
-"""Declares handlers of the API, whose docstrings become the texts of the OpenAPI document."""
+"""Decorators for the API's handlers, whose docstrings become texts of the OpenAPI document."""
 
 from collections.abc import Callable, Mapping
 from inspect import cleandoc, iscoroutinefunction
