@@ -98,15 +98,20 @@ class Ticker:
     """Runs the periodic jobs. Jumps of the machine's clock do not delay them."""
 
     def __init__(self, *jobs: Job) -> None:
-        self._scheduler = _SteadyScheduler(
+        self._jobs = jobs
+        self._scheduler = self._make()
+
+    def _make(self) -> _SteadyScheduler:
+        scheduler = _SteadyScheduler(
             timezone=UTC,
-            executors={"default": SchedulerPool(len(jobs))},
+            executors={"default": SchedulerPool(len(self._jobs))},
             # A late run is run (by default it is dropped after a second), and several missed runs
             # become one.
             job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
         )
-        for job in jobs:
-            self._scheduler.add_job(job.run, "interval", seconds=job.every_seconds, id=job.name)
+        for job in self._jobs:
+            scheduler.add_job(job.run, "interval", seconds=job.every_seconds, id=job.name)
+        return scheduler
 
     @property
     def running(self) -> bool:
@@ -114,9 +119,14 @@ class Ticker:
         return bool(self._scheduler.running)
 
     def start(self) -> None:
-        """Start the jobs, each after its interval. Idempotent."""
-        if not self._scheduler.running:
+        """Start the jobs, each after its interval. Idempotent; may be repeated after a failure."""
+        if self._scheduler.running:
+            return
+        try:
             self._scheduler.start()
+        except BaseException:
+            self._scheduler = self._make()  # The other one says that it runs, without a thread.
+            raise
 
     def stop(self) -> None:
         """Stop, and wait until the running jobs have finished."""

@@ -128,14 +128,30 @@ def test_a_hanging_worker_does_not_block_the_shutdown() -> None:
     assert worker.close(5)
 
 
-def test_a_beginning_that_failed_halfway_can_be_repeated() -> None:
-    """As when the system refuses the thread of a later worker: the bot then begins once more."""
-    ran = threading.Event()
-    worker, ticker = Worker("test", ran.set), Ticker(Job("test", 60, ran.set))
-    for _ in range(2):
+@pytest.mark.parametrize("refused", ["APScheduler", "test"])
+def test_a_beginning_that_failed_halfway_can_be_repeated(
+    refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the system refuses a thread: the bot then begins once more."""
+    ticked, ran, starts = threading.Event(), threading.Event(), threading.Thread.start
+    worker, ticker = Worker("test", ran.set), Ticker(Job("tick", 0.01, ticked.set))
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == refused:
+            raise RuntimeError("can't start new thread")
+        starts(thread)
+
+    def begin() -> None:
         ticker.start()
         worker.wake()
         worker.start()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError):
+            begin()
+    begin()
+    assert ticked.wait(PATIENCE)
     assert ran.wait(PATIENCE)
     ticker.stop()
     assert worker.close(5)
