@@ -145,6 +145,8 @@ def _problem(address: tuple[str, int]) -> str:
         socket.create_connection(address, _SECONDS).close()
     except OSError as failure:
         return failure.strerror or str(failure)
+    except UnicodeError as failure:  # A part of the host's name is too long.
+        return str(failure)
     return ""
 
 

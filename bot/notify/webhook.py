@@ -46,7 +46,7 @@ class WebhookSender:
                 "POST", self._url, content=body, headers=headers, timeout=_SECONDS
             ) as response:
                 status = response.status_code
-        except (httpx.HTTPError, httpx.InvalidURL) as failure:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as failure:
             perhaps = isinstance(failure, httpx.TransportError) and not isinstance(failure, _UNSENT)
             raise NotSent(str(failure) or type(failure).__name__, perhaps=perhaps) from None
         if not 200 <= status < 300:
@@ -56,9 +56,10 @@ class WebhookSender:
         """Return the URL's host and port. Raises `NotSent`."""
         try:
             url = httpx.URL(self._url)
-        except httpx.InvalidURL as failure:
+            host = url.host
+        except (httpx.InvalidURL, UnicodeError) as failure:
             raise NotSent(str(failure)) from None
-        return url.host, url.port or (443 if url.scheme == "https" else 80)
+        return host, url.port or (443 if url.scheme == "https" else 80)
 
 
 def signature(keys: tuple[bytes, ...], id: str, at: int, body: bytes) -> str:

@@ -141,9 +141,13 @@ def test_the_receivers_address_is_known(route: Route) -> None:
     assert route.sender.address() == ("127.0.0.1", route.port)
 
 
-def test_a_url_without_a_valid_host_is_refused() -> None:
+@pytest.mark.parametrize("host", ["-ü-.x", "xn--a.invalid"])
+def test_a_url_without_a_valid_host_is_refused(host: str) -> None:
+    unusable = sender("webhook", f"https://{host}/")
     with pytest.raises(NotSent):
-        sender("webhook", "https://-ü-.x/").address()
+        unusable.address()
+    with pytest.raises(NotSent):
+        unusable.send(message(), repeated=False)
 
 
 class Kept(logging.Handler):
