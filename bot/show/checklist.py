@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,6 +29,10 @@ class ChecklistItem(Struct, frozen=True, kw_only=True):
     person: bool = False  #: Whether the resolver is a person who can act now.
 
 
+#: Statuses in which the pull request is not judged, so that a session has no blockers.
+_UNJUDGED: Final = frozenset({Status.QUEUED, Status.SPAWNING, Status.PAUSED})
+
+
 def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
     """Return why the bot would not merge the pull request if nothing blocked it, else None."""
     return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
@@ -46,7 +51,8 @@ def checklist(session: Session, awaits: Reason | None) -> tuple[ChecklistItem, .
         return (_item("Pull request", "not opened yet", opener), *_blocked(session))
     opened = ChecklistItem(title=f"Pull request #{pull.number}", met=True, text=say.OPENED)
     ready = session.status == Status.MERGEABLE
-    merge = _item("Merge", say.READY if ready else say.NOT_READY, say.MERGED_BY[awaits])
+    text = say.READY if ready else say.NOT_READY if session.blockers else say.WAITS
+    merge = _item("Merge", text, say.MERGED_BY[awaits])
     merge = replace(merge, person=ready and merge.person)  # Until then nobody can do anything.
     return opened, *_blocked(session), *_met(session), merge
 
@@ -87,6 +93,9 @@ def _item(title: str, text: str, resolver: str) -> ChecklistItem:
 
 
 def _met(session: Session) -> Sequence[ChecklistItem]:
+    """Return what is not missing; empty while the session rests, when nothing is judged."""
+    if session.status in _UNJUDGED:
+        return []
     missing = {blocker.name for blocker in session.blockers}
     return [
         ChecklistItem(title=need.title, met=True, text=need.met)

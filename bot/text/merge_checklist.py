@@ -26,7 +26,7 @@ NEEDS: Final = (
     Need(
         "Base branch",
         frozenset({"conflict", "behind", "unknown"}),
-        "the pull request can be merged into it",
+        "no conflict is known, and no update from it is required",
     ),
     Need("Hold", frozenset({"held", "stacked"})),
     Need("Branch protection", frozenset({"protected"})),
@@ -44,15 +44,16 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     " once, where it can",
     "ci_missing": "a person starts the checks on GitHub, or merges without them: by the command"
     " `merge`, or on GitHub if Mergewright may not merge",
-    "ci_pending": "checks in progress finish by themselves; a person starts those that never"
-    " reported; if checks stay unreadable, an administrator checks the permissions of the bot",
+    "ci_pending": "checks normally start and finish by themselves; a person starts one that does"
+    " not; if checks stay unreadable, an administrator checks the permissions of the bot",
     "conflict": "the agent resolves the conflict",
     "draft": "a person marks the pull request as ready on GitHub; if the setting `policy.draft` is"
     " on, Mergewright does so once its checks pass",
     "frozen": "a person unfreezes the session",
     "held": "a person removes what holds the merge",
     "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",
-    "protected": "a person has to meet or change the rule on GitHub",
+    "protected": "the checks and reviews that GitHub requires; for another rule, a person meets or"
+    " changes it on GitHub",
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
     "stacked": "the other pull request is merged first",
@@ -68,6 +69,7 @@ NO_PULL: Final = "Mergewright opens it once the agent has committed and finished
 OPENED: Final = "it is open"
 READY: Final = "nothing blocks it"
 NOT_READY: Final = "waits for the lines above"
+WAITS: Final = 'waits for the session: see "Next"'
 
 #: Who merges an unblocked pull request, by the result of `merge_awaits` in `bot.show.checklist`.
 MERGED_BY: Final[Mapping[Reason | None, str]] = {

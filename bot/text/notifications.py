@@ -67,8 +67,8 @@ def needed(
 def no_longer_needed(session: str, title: str, because: str, url: str) -> Words:
     """Say that a session no longer waits for the reason `because` of an earlier message."""
     return _words(
-        f"{session} no longer needs you: {_line(title)}",
-        f"No longer true: {_block(full_stop(because))}",
+        f"{session}: an earlier message is settled: {_line(title)}",
+        f"It said: {_block(full_stop(because))}",
         f"See: {url}",
     )
 

@@ -85,7 +85,7 @@ _CAPS: Final = (
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
         "the server has no free slot for a session that no person waits for "
-        f"({_LIMIT}; the other slots are kept for sessions that a person waits for)",
+        "(limit: {most}; the other slots are only for sessions that a person waits for)",
     ),
     _Cap(
         lambda one: one.project,

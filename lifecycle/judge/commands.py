@@ -235,7 +235,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "Write `/mergewright resume` to continue."
     ),
     "resume": CommandRule(
-        f"Nothing pauses the session: it continues {_AS_SOON}",
+        f"Nothing pauses the session any more: it continues {_AS_SOON}",
         works=_STARTED,
         otherwise="The session is not paused ({status}): {because}",
         over=_OVER,
@@ -268,7 +268,11 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "update": CommandRule(
         "The branch is updated from its base at the end of the agent's turn.", fault=_not_to_update
     ),
-    "agent": CommandRule(f"`{{agent}}` takes over {_AS_SOON}", fault=_not_to_hand_over),
+    "agent": CommandRule(
+        "`{agent}` takes over once nothing pauses the session and the limits of concurrent "
+        "sessions allow it.",
+        fault=_not_to_hand_over,
+    ),
     "review": CommandRule(
         "Queued. The review starts when the agent's turn ends; its result becomes a comment.",
         works=_STARTED,

@@ -175,4 +175,4 @@ def overdue_start(view: SessionView, waits: Finding) -> Finding:
 def _requested(view: SessionView) -> str:
     """Return a mention of the requester; empty if there is no GitHub login to mention."""
     requester = view.facts.requester
-    return f" (requested by @{requester})" if requester and ":" not in requester else ""
+    return f" (session requested by @{requester})" if requester and ":" not in requester else ""

@@ -53,11 +53,14 @@ def duration(time: timedelta) -> str:
 
 def _asked(view: SessionView) -> str:
     """Return who requested changes, and with whom else conversations are unresolved."""
-    objectors = set(view.objectors)
-    others = {thread.remarks[-1].author for thread in view.open_threads} - objectors
+    objectors, pull = set(view.objectors), view.pull
+    threads = view.open_threads if view.policy.threads_block else ()
+    others = {thread.remarks[-1].author for thread in threads} - objectors
     parts = [f"changes were requested by {_people(objectors)}"] if objectors else []
+    if pull is not None and pull.review is Review.CHANGES_REQUESTED and not objectors:
+        parts.append("changes were requested in the review")
     parts += [f"unresolved conversations with {_people(others)}"] if others else []
-    return "; ".join(parts) or "changes were requested in the review"
+    return "; ".join(parts)
 
 
 def _people(names: set[str]) -> str:
@@ -110,7 +113,7 @@ def _pending(view: SessionView) -> str:
         silent = [check for check in view.pending_checks if not check.reported]
         running = [check for check in view.pending_checks if check.reported]
         parts = [f"checks in progress: {names(running)}"] if running else []
-        parts += [f"required checks that never reported: {names(silent)}"] if silent else []
+        parts += [f"required checks that have not reported yet: {names(silent)}"] if silent else []
         return "; ".join(parts)
     if view.pull is not None and not view.pull.checks_complete:
         return "not all checks and reviews could be read from GitHub"

@@ -83,7 +83,10 @@ def test_a_session_that_failed_is_listed_with_its_remedy(
     shown = " ".join(mergewright("ls").out.split())
     assert "widgets-1 " not in shown
     assert "widgets-2 errored" in shown
-    assert "-> Read `mergewright logs SESSION`, then write `/mergewright start`." in shown
+    assert (
+        "-> On the server, run `mergewright logs SESSION`, then write `/mergewright start`."
+        in shown
+    )
     assert [one["id"] for one in json.loads(mergewright("ls", "--json").out)] == [failed]
 
 

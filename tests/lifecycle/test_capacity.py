@@ -77,9 +77,8 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
         ),
         (
             {"sessions": 2, "reserved": 1},
-            "the server has no free slot for a session that no person waits for (limit: 1, "
-            "including reserved slots; the other slots are kept for sessions that a person waits "
-            "for)",
+            "the server has no free slot for a session that no person waits for (limit: 1; "
+            "the other slots are only for sessions that a person waits for)",
         ),
     ],
 )

@@ -30,8 +30,8 @@ APPLIED = {
     "status": "Review pending: waits for a review of ccccccc.\n- ",
     "why": "Review pending: waits for a review of ccccccc.\n- ",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
-    "resume": "Nothing pauses the session: it continues as soon as the limits of concurrent "
-    "sessions allow it.",
+    "resume": "Nothing pauses the session any more: it continues as soon as the limits of "
+    "concurrent sessions allow it.",
     "restart": "The agent is started again as soon as the limits of concurrent sessions allow it.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
@@ -40,7 +40,8 @@ APPLIED = {
         "- a review is req"
     ),
     "update": "The branch is updated from its base at the end of the agent's turn.",
-    "agent": "`codex` takes over as soon as the limits of concurrent sessions allow it.",
+    "agent": "`codex` takes over once nothing pauses the session and the limits of concurrent "
+    "sessions allow it.",
     "review": "Queued. The review starts when the agent's turn ends",
     "budget": "Budget raised.\n- spent: 0.00 of 10.00 USD",
 }

@@ -209,7 +209,7 @@ CHECKS: dict[str, Scenario] = {
         ready(checks=(REQUIRED, check(RUNS, "build", required=True, reported=False))),
         S.APPROVED,
         "ci_pending",
-        says="required checks that never reported: build",
+        says="required checks that have not reported yet: build",
     ),
     "a required context that GitHub satisfies by prefix, just after it did": Scenario(
         ready(checks=(TRAVIS,), clean_since=ago(60)), S.APPROVED, "ci_pending"

@@ -42,7 +42,7 @@ WAITS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
     "a required check that never reports": (
         {**READY, "checks": (SILENT,)},
         timedelta(hours=2),
-        "required checks that never reported: build",
+        "required checks that have not reported yet: build",
     ),
     "a conversation that a rule wants resolved": (
         {**READY, "merge": Merge.PROTECTED, "threads": (ROBOT,)},
@@ -76,7 +76,7 @@ def test_people_are_notified_of_a_wait_by_its_name_and_age_at_growing_intervals(
         assert (found.status, found.reason) == (Status.NEEDS_INPUT, Reason.WAITED_TOO_LONG)
         (notice,) = notices(found)
         assert notice.startswith("the session has waited for more than ")
-        assert notice.endswith(f"(requested by @{session.requester})")
+        assert notice.endswith(f"(session requested by @{session.requester})")
         assert says in notice
         assert found.recheck_at == since + 2 * age
         keys |= {str(a.key) for a in found.actions if isinstance(a, do.Comment)}
@@ -122,7 +122,7 @@ def test_people_are_notified_of_a_crashed_run_that_gets_no_slot() -> None:
     found = decision(replace(crashed, done=done("start:first#1", seconds_ago=90_000)))
     assert notices(found) == [
         "the session has waited for more than 1 day: the limit of concurrent sessions is reached "
-        "(requested by @alice)"
+        "(session requested by @alice)"
     ]
 
 
@@ -156,5 +156,5 @@ def test_people_are_notified_of_a_start_that_waits_too_long(
     found = decide(waiting, Policy(), NOW + DAY)
     assert found.status is Status.QUEUED
     waited = "the session has waited for more than 1 day to start"
-    assert notices(found) == [f"{waited}: {says} (requested by @alice)"]
+    assert notices(found) == [f"{waited}: {says} (session requested by @alice)"]
     assert found.recheck_at == NOW + 2 * DAY

@@ -265,6 +265,16 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
             ),
         ),
     ),
+    "changes requested by an unknown reviewer, and a thread": (
+        published(pulls=(pull(review=Review.CHANGES_REQUESTED, threads=(thread(),)),)),
+        "changes were requested in the review; unresolved conversations with @rob",
+        (
+            Blocker(
+                "changes_requested",
+                "changes were requested in the review; unresolved conversations with @rob",
+            ),
+        ),
+    ),
     "changes requested by an unknown reviewer": (
         published(pulls=(pull(review=Review.CHANGES_REQUESTED),)),
         "changes were requested in the review",

@@ -147,7 +147,7 @@ def test_what_was_sent_is_resolved_once_its_cause_is_gone_for_a_minute(desk: Des
     desk.later(3600)
     raised, resolved = desk.team.kept
     assert resolved.type == "session.resolved"
-    assert resolved.title == "widgets-12 no longer needs you: It breaks"
+    assert resolved.title == "widgets-12: an earlier message is settled: It breaks"
     assert "all failed checks also fail on main" in resolved.text
     assert resolved.data["raised"] == raised.id
     desk.needs(name)

@@ -43,12 +43,12 @@ def test_what_blocks_comes_before_what_is_met() -> None:
     assert shown(checklist(session, None)) == [
         "x Pull request #34: it is open; ",
         "- Checks: failing checks: unit; the agent fixes the checks",
-        "- Checks: waits for lint; checks in progress finish by themselves; a person starts those"
-        " that never reported; if checks stay unreadable, an administrator checks the permissions"
-        " of the bot",
+        "- Checks: waits for lint; checks normally start and finish by themselves; a person starts"
+        " one that does not; if checks stay unreadable, an administrator checks the permissions of"
+        " the bot",
         "- Hold: it is based on #30; the other pull request is merged first",
         "x Review: no review is missing; ",
-        "x Base branch: the pull request can be merged into it; ",
+        "x Base branch: no conflict is known, and no update from it is required; ",
         "- Merge: waits for the lines above; Mergewright merges the pull request as soon as nothing"
         " blocks it",
     ]
