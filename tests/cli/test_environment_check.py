@@ -75,7 +75,7 @@ def test_missing_programs_and_refused_hosts_are_named_with_their_remedies(
     assert "no-such-tool is not on the PATH of this machine" in programs.remedy
     assert "refused: a.example:443, once" in network.says
     line = 'network = ["index.example", "a.example", "b.example:8080"]'
-    assert network.remedy == f"[projects.widgets] {line}"
+    assert network.remedy == f"set in [projects.widgets]: {line}"
 
 
 def test_what_nothing_failed_without_is_a_warning(sandboxed: SandboxedProject) -> None:
