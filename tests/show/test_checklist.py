@@ -54,6 +54,16 @@ def test_what_blocks_comes_before_what_is_met() -> None:
     ]
 
 
+@pytest.mark.parametrize("status", ["queued", "spawning", "paused"])
+def test_nothing_counts_as_met_while_the_pull_request_is_not_judged(status: str) -> None:
+    session = a_session(pulls=(PULL,), status=status)
+    assert shown(checklist(session, None)) == [
+        "x Pull request #34: it is open; ",
+        '- Merge: waits for the session: see "Next"; Mergewright merges the pull request as soon as'
+        " nothing blocks it",
+    ]
+
+
 def test_a_person_resolves_what_the_agent_could_not() -> None:
     session = a_session(
         pulls=(PULL,),
