@@ -71,6 +71,15 @@ _WITH_ARGUMENT: Mapping[str, tuple[str, Any]] = {
         typer.Argument(..., metavar="+USD", help="Dollars to add."),
     ),
 }
+_Budget = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        metavar="USD",
+        show_default=False,
+        help="Budget in dollars [default: the project's].",
+    ),
+]
 _FREEZES: Mapping[str, str] = {
     "freeze": "Hold back all actions of the bot, for a session, a project or everywhere. Agents at "
     "work finish their turn. Undo with `unfreeze`.",
@@ -156,15 +165,7 @@ def spawn(
     branch: Annotated[
         str, typer.Option(metavar="NAME", help="New branch [default: by the project's pattern].")
     ] = "",
-    budget: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="USD",
-            show_default=False,
-            help="Budget in dollars [default: the project's].",
-        ),
-    ] = 0.0,
+    budget: _Budget = 0.0,
     meta: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A note on the session; may be repeated."),
@@ -216,15 +217,7 @@ def chat(
         str,
         typer.Option(metavar="MODE", help=f"{_MODES} [default: confirm]."),
     ] = "",
-    budget: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="USD",
-            show_default=False,
-            help="Budget in dollars [default: the project's].",
-        ),
-    ] = 0.0,
+    budget: _Budget = 0.0,
     config: Config = None,
     server: Server = "",
 ) -> None:

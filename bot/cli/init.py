@@ -169,7 +169,7 @@ def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mappi
     """
     usual = next((one for one in AGENTS[agent].login_variables if one.endswith("_KEY")), _NO)
     name = interview.answer(
-        *("--key", given, "   Variable with its model key (none: see pass-env later)", _variable),
+        *("--key", given, "   Variable with its model key (none: it needs no such key)", _variable),
         default=usual,
     )
     if not name:

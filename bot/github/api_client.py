@@ -386,7 +386,7 @@ class ApiClient:
         if writes:
             self._limits.wait_turn(account, resource)
             if not self.may_write():
-                raise TryLater(f"{request}: not sent: this bot is no longer the active one.")
+                raise TryLater(f"{request}: not sent: this bot is stopping or on standby.")
         try:
             response = self.transport.send(request, token)
         except Refused as refusal:
