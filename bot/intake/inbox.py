@@ -233,11 +233,18 @@ class Inbox:
         name of a renamed one. The name counts only if the payload has no ID, or if the bot has not
         recorded any ID for this name.
         """
-        place = self._store.repositories.get(repository.id)
-        if place is not None and place.name.casefold() in self._repositories:
-            return self._repositories[place.name.casefold()]
+        if configured := self._configured(repository.id):
+            return configured
         name = self._repositories.get(repository.full_name.casefold(), "")
-        return "" if name and repository.id and self._store.repositories.named(name) else name
+        if not name or not repository.id or self._store.repositories.named(name) is None:
+            return name
+        # Another thread may have recorded the ID between the two reads.
+        return self._configured(repository.id)
+
+    def _configured(self, id: int) -> str:
+        """Return the configured name of the repository with this ID; empty if there is none."""
+        place = self._store.repositories.get(id)
+        return self._repositories.get(place.name.casefold(), "") if place else ""
 
 
 def _command_key(comment: NewText, repository: str, line: int) -> str:

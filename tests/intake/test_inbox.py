@@ -18,7 +18,6 @@ from bot.store import (
     Delivery,
     DeliveryOutcome,
     NewCommand,
-    RepositoryRecord,
     Store,
     StoreClosed,
 )
@@ -274,37 +273,6 @@ def test_an_impossible_issue_number_stops_no_other_delivery(inbox: Inbox, store:
     assert inbox.process() == 2
     assert refreshed(store) == [("acme/widgets", "issue:12")]
     assert "ValidationError" in failure(store, "a")
-
-
-def place(store: Store, id: int, name: str, now: str) -> None:
-    store.repositories.record(RepositoryRecord(id=id, name=name, current_name=now), NOW)
-
-
-def in_repository(id: int, name: str) -> dict[str, Any]:
-    return labelled() | {"repository": {"id": id, "full_name": name}}
-
-
-def test_a_repository_is_recognized_by_its_id_under_any_name(store: Store, inbox: Inbox) -> None:
-    place(store, 1, "acme/widgets", "acme/widgets")
-    inbox.accept([delivery("a", "issues", in_repository(1, "acme/gadgets"))]).result(5)
-    inbox.process()
-    assert refreshed(store) == [("acme/widgets", "issue:12")]
-
-
-def test_another_repository_with_a_former_name_is_ignored(store: Store, inbox: Inbox) -> None:
-    place(store, 1, "acme/widgets", "acme/gadgets")
-    inbox.accept([delivery("a", "issues", in_repository(2, "acme/widgets"))]).result(5)
-    inbox.process()
-    assert refreshed(store) == []
-
-
-def test_a_repository_configured_by_its_new_name_counts_before_it_is_read(
-    store: Store, inbox: Inbox
-) -> None:
-    place(store, 1, "acme/gears", "acme/widgets")
-    inbox.accept([delivery("a", "issues", in_repository(1, "acme/widgets"))]).result(5)
-    inbox.process()
-    assert refreshed(store) == [("acme/widgets", "issue:12")]
 
 
 def test_a_change_of_access_refreshes_every_repository(store: Store, inbox: Inbox) -> None:
