@@ -84,8 +84,8 @@ def is_obeyed(world: World) -> None:
         app.wiring.repository_config.read()
         return traffic.refused == before
 
-    eventually(asks_nothing, "it is known to all who ask")
-    assert all(asks_nothing() for _ in range(5))
+    # A worker's request may be on its way when the limit begins; each of these would send another.
+    eventually(lambda: all(asks_nothing() for _ in range(5)), "nobody asks during the limit")
 
 
 def ends(world: World, **much: float) -> None:
