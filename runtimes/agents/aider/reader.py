@@ -27,7 +27,8 @@ _SPINNER = "Waiting for "  #: On the screen until the first word of a response a
 _ERROR = re.compile(r"litellm\.\w+:|Model \S+ has hit a token limit")
 _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
-_NOT_WORDS = ("#", ">")  #: How lines of the chat history begin that are not the model's words.
+#: The first characters of lines in the chat history that are not the model's words.
+_NOT_WORDS = frozenset("#>")
 #: An edit within the model's text: the name of a file and its new content.
 _EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
 
@@ -52,11 +53,12 @@ class AiderReader(Reader):
 
     def _update(self) -> None:
         # The chat history first: it names the model of the requests.
+        words = self._words
         for line in self._history.to_end():
-            if line.startswith(_NOT_WORDS):
+            if line[:1] in _NOT_WORDS:
                 self._note_line(line.rstrip())
             else:
-                self._words.append(line)
+                words.append(line)
         events = self._events.to_end()
         if self._events.restarts != self._restarts:
             self._restarts, self._requests, self._starts = self._events.restarts, 0, 0

@@ -231,13 +231,14 @@ class LineTail:
         file.
         """
         lines = self.new()
-        return chain(lines, self._more(min(self._size, self.offset + most)))
+        more = self._more(min(self._size, self.offset + most))
+        return chain(lines, chain.from_iterable(more))
 
-    def _more(self, end: int) -> Iterator[str]:
+    def _more(self, end: int) -> Iterator[list[str]]:
         offset = -1
         while offset < self.offset < end:
             offset = self.offset
-            yield from self.new()
+            yield self.new()
 
     def _complete(self, data: bytes) -> list[str]:
         lines, end, self._partial = (self._partial + data).rpartition(b"\n")
