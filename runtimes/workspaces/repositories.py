@@ -153,6 +153,8 @@ def remove_tree(folder: Path) -> None:
 
     Uses `rm`, because `shutil.rmtree` fails for folders that are nested very deeply.
     """
+    if not os.path.lexists(folder):
+        return
     if _ran("rm", "-rf", folder):
         _ran("chmod", "-R", "u+rwx", folder)  # Some tools write-protect folders.
         if words := _ran("rm", "-rf", folder):
