@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -117,30 +116,6 @@ def test_concurrent_starts_start_one_program(tmux: TmuxStage) -> None:
     tmux.prints(app, "one")
     eventually(lambda: tmux.runtime.screens([app]) == {app: "one"}, "the program")
     assert tmux.tmux(app, "list-panes", "-a", "-F", "#{session_name}") == "app-1\n"
-
-
-def test_a_program_that_cannot_be_run_exits_with_127_and_a_reason(tmux: TmuxStage) -> None:
-    app = tmux.run("app-1", "no-such-program")
-    eventually(lambda: tmux.seen(app).exit, "its end")
-    end = tmux.seen(app).exit
-    assert end is not None
-    assert end.code == 127
-    assert "cannot run ['no-such-program']" in end.tail
-    assert "No such file or directory" in end.tail
-
-
-def test_tmux_reports_the_exit_of_a_supervisor_that_cannot_run(
-    tmux: TmuxStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    app = tmux.run("app-1", "true")
-
-    def code() -> int | None:
-        end = tmux.seen(app).exit
-        return end.code if end else None
-
-    eventually(lambda: code() == 1, "tmux to know")
-    assert tmux.seen(app).program is Probe.DEAD
 
 
 def test_ctrl_c_reaches_the_program_but_not_its_supervisor(tmux: TmuxStage) -> None:
