@@ -11,6 +11,7 @@ from msgspec import Meta, field
 
 from config.tables import (
     AtMost,
+    CheckoutPath,
     Count,
     Dollars,
     Isolation,
@@ -24,15 +25,12 @@ from config.tables import (
     SettingsTable,
     SigningSettings,
     SignInSettings,
+    SubmoduleName,
     TimingSettings,
     TracingSettings,
 )
 from lifecycle.model.policy import STEERING_FILES, Policy
 
-#: A relative path in a checkout that git's patterns take literally.
-CHECKOUT_PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
-#: `owner/name`, or a URL without credentials.
-SUBMODULE = r"^(?:[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|https://[^\s@?#/]+/[^\s@?#]+)\Z"
 #: A project's name becomes part of session ids, and so of folders, refs and tmux names.
 PROJECT_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 #: The file of the database in the data directory.
@@ -135,9 +133,9 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     fetch_depth: AtMost = 0  #: The most commits of each branch in a new clone; if 0, all.
     #: The only folders in checkouts, as in git's sparse checkout. If empty, checkouts have all
     #: files.
-    sparse: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
+    sparse: tuple[CheckoutPath, ...] = ()
     #: Repositories that may be submodules: `owner/name`, or another server's URL of HTTPS.
-    submodules: tuple[Annotated[str, Meta(pattern=SUBMODULE)], ...] = ()
+    submodules: tuple[SubmoduleName, ...] = ()
     #: The most megabytes of Git LFS files in a checkout. If 0, checkouts have only pointers.
     lfs_max_mb: AtMost = 1000
     #: Shell commands that run once in a new workspace, before its first run.
@@ -148,7 +146,9 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     test: tuple[str, ...] = ()  #: Shell commands that test a workspace, for `doctor --repo`.
     ports: Annotated[int, Meta(ge=0, le=100)] = 0  #: Ports that each session gets for itself.
     #: The range of these ports, `FIRST-LAST`.
-    port_range: Annotated[str, Meta(pattern=r"^\d{1,5}-\d{1,5}$")] = "20000-29999"
+    port_range: Annotated[
+        str, Meta(pattern=r"^\d{1,5}-\d{1,5}$", description="FIRST-LAST such as 20000-29999")
+    ] = "20000-29999"
     profile: str = ""  #: A name in `profiles`.
     isolation: Isolation = ""
     #: The hosts that isolated agents may reach; "open" means every public host. Ports other than
@@ -179,7 +179,7 @@ class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
     fork: str = ""  #: `owner/name` of the fork.
     prompts: str = ""  #: A directory with prompts for this project, over the server's.
     #: Files of `env_folder`, by their paths there, that are copied into workspaces.
-    env_files: tuple[Annotated[str, Meta(pattern=CHECKOUT_PATH)], ...] = ()
+    env_files: tuple[CheckoutPath, ...] = ()
     env_folder: str = ""
 
     @property

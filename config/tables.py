@@ -16,6 +16,16 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
 
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
+_SUBMODULE = r"^(?:[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|https://[^\s@?#/]+/[^\s@?#]+)\Z"
+#: A relative path in a checkout that git's patterns take literally.
+CheckoutPath = Annotated[
+    str, Meta(pattern=_PATH, description="a path such as web/assets, with no slash at its ends")
+]
+#: `owner/name`, or a URL without credentials.
+SubmoduleName = Annotated[
+    str, Meta(pattern=_SUBMODULE, description="OWNER/NAME, or an https URL without a password")
+]
 
 
 class SettingsTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -77,8 +87,11 @@ class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
     projects: tuple[str, ...] = ()  #: If empty, all, and problems of the bot itself.
     priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The lowest that is sent.
     #: The hours in which only urgent messages are sent.
-    quiet: Annotated[str, Meta(pattern=rf"^({_TIME}-{_TIME})?$")] = ""
-    digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$")] = ""  #: Time of the daily summary.
+    quiet: Annotated[
+        str, Meta(pattern=rf"^({_TIME}-{_TIME})?$", description="two times such as 22:00-07:00")
+    ] = ""
+    #: Time of the daily summary.
+    digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$", description="a time such as 08:30")] = ""
     time_zone: str = "UTC"  #: The zone of `quiet` and `digest`, each of which may be empty: none.
 
 
@@ -125,7 +138,14 @@ class SignInSettings(SettingsTable, frozen=True, kw_only=True):
     #: "token" for the one token in the environment, "github" for their GitHub account through the
     #: App, or "both".
     method: Literal["token", "github", "both"] = "token"
-    client_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]*$")] = ""  #: Of the App.
+    #: Of the App.
+    client_id: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9._-]*$",
+            description="the client ID in the App's settings on GitHub",
+        ),
+    ] = ""
     permission_seconds: Seconds = 300.0  #: The greatest age of a permission to see pages.
     idle_hours: Annotated[float, Meta(gt=0, le=8760)] = 24.0  #: Sign-out after so long idle.
     most_hours: Annotated[float, Meta(gt=0, le=8760)] = 168.0  #: Sign-out in any case.

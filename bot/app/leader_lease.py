@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
-from bot.store import LeaseTable, OutboxTable, StoreFailure, this_process
+from bot.store import CLEANUP, LeaseTable, OutboxTable, StoreFailure, this_process
 from bot.system.clock import Clock
 from lifecycle.model.times import EARLIEST
 
@@ -117,8 +117,10 @@ class LeaderLease:
 
     def _stand_by(self) -> None:
         leader = self.lease.holder()
-        who = leader[0].split(":")[0] if leader else "another bot"
-        why = f"another bot ({who}) acts on {self.data}; this one waits for it to end"
+        who = f"another bot ({leader[0].partition('/')[0]})" if leader else "another bot"
+        if leader and leader[0].endswith(CLEANUP):
+            who = "`mergewright cleanup`"
+        why = f"{who} works on {self.data}; this one waits for it to end"
         if why != self.standby_reason:
             self.standby_reason = why
             log.warning("on standby: %s", why)

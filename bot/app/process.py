@@ -133,7 +133,7 @@ def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False
     set_up_tracing(settings.tracing)
     app = App(settings, secrets, new_database=new_database, clock=SteadyClock())
     for problem in problems(settings):
-        log.error("no agents are started: %s", problem)
+        log.error("agents are not started: %s", problem)
     if warning := unisolated(settings):
         log.warning("%s", warning)
     try:

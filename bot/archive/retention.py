@@ -23,6 +23,7 @@ from bot.system.clock import Clock
 from bot.system.locations import Locations
 from config.tables import RetentionSettings as Days
 from lifecycle.model.policy import Policy
+from lifecycle.model.text import counted
 from runtimes.base import RuntimeFailure
 from runtimes.host import Folder, FolderKind, home_of, session_of
 from runtimes.workspaces import lfs
@@ -176,10 +177,14 @@ class Retention:
             before = self.clock() - timedelta(days=days)
             size = self.store.expiry.dated(kind, before)
             if size.rows:
-                verdict = True, f"older than {days:g} days"
+                verdict = True, f"older than {_days(days)}"
                 remove = partial(self.store.expiry.delete_dated, kind, before)
                 yield _found(
-                    Thing(kind), f"{size.rows} rows", verdict, remove, partial(int, size.bytes)
+                    Thing(kind),
+                    counted(size.rows, "row"),
+                    verdict,
+                    remove,
+                    partial(int, size.bytes),
                 )
 
     def _history(self, owner: ResourceOwner) -> Iterator[_Found]:
@@ -233,7 +238,7 @@ class Retention:
 
     def _aged(self, event: str, since: datetime | None, days: float) -> tuple[bool, str]:
         age = (self.clock() - since) / timedelta(days=1) if since else 0.0
-        return age >= days, f"{event} {age:.1f} days ago, kept for {days:g}"
+        return age >= days, f"{event} {age:.1f} days ago, kept for {_days(days)}"
 
     def _if_over(self, owner: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
         """Wrap `remove` to do nothing if the session was restored meanwhile."""
@@ -256,7 +261,7 @@ class Retention:
                 continue
             for kept in all_kept:
                 owner, name = owners.get(kept.session), f"{kept.session} run {kept.run}"
-                verdict = self._aged("kept", kept.at, self.days.preserved_days)
+                verdict = self._aged("preserved", kept.at, self.days.preserved_days)
                 if owner is not None and not owner.over:
                     verdict = False, _NOT_OVER
                 remove, size = partial(mirror.forget, kept), partial(mirror.size_of, kept)
@@ -308,6 +313,10 @@ class Retention:
                 verdict = True, "its session is over" if owner else _NOBODY
                 remove = partial(self.locations.host.runtime.stop, name)
                 yield _found(Thing.PROGRAM, name, verdict, remove)
+
+
+def _days(days: float) -> str:
+    return "1 day" if days == 1 else f"{days:g} days"
 
 
 def _removed(found: _Found) -> Item:

@@ -78,7 +78,10 @@ def logout(
     if known.default not in known.servers:
         known.default = ""
     logins.write(known)
-    says = [f"Removed the token for {one}. To revoke it, open {one}/account" for one in gone]
+    says = [
+        f"Removed the token for {one}. To revoke a personal token, open {one}/account"
+        for one in gone
+    ]
     if known.servers and not known.default:
         says.append("No server is the default now; `mergewright login --server URL` chooses one.")
     value = {"removed": gone, "default": known.default}

@@ -215,7 +215,7 @@ def chat(
     ] = "",
     permission_mode: Annotated[
         str,
-        typer.Option(metavar="MODE", help=f"{_MODES} [default: confirm]."),
+        typer.Option(metavar="MODE", help=f"{_MODES} [default: confirm, if the agent has it]."),
     ] = "",
     budget: _Budget = 0.0,
     config: Config = None,

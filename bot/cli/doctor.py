@@ -297,7 +297,7 @@ _LIMITING_CONTAINERS = (
 def isolation(installed: Installation) -> CheckResult:
     settings = installed.settings
     if found := problems(settings):
-        return fail("; ".join(found), "the bot starts no agents until this is fixed")
+        return fail("; ".join(found), "until this is fixed, the bot does not start these agents")
     if warning := unisolated(settings):
         return warn(
             f"none: {warning}", 'install bubblewrap or Docker, and remove isolation = "none"'

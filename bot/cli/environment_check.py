@@ -20,12 +20,12 @@ from bot.cli.context import Installation
 from bot.cli.doctor import show
 from bot.cli.github_checks import CheckResult, fail, ok, warn
 from bot.cli.options import CliError
-from bot.cli.sandbox import Refused
+from bot.cli.sandbox import Refused, limit_words
 from bot.system.isolation import limits_of
 from bot.text.refused_hosts import network_line, refused_host
 from config.projects import project_of
 from config.settings import ProjectSettings, Settings
-from lifecycle.model.text import plain
+from lifecycle.model.text import counted, plain
 from runtimes.host import StartSpec
 from runtimes.local_sandbox import SandboxEnd
 
@@ -162,11 +162,11 @@ def _tried(
 
 def _sandbox(settings: Settings, spec: StartSpec) -> str:
     limits = limits_of(settings)
-    return f"{spec.isolation.kind}; {limits.memory_mb} MB, {limits.processes} processes"
+    return f"{spec.isolation.kind}; {limit_words(limits)}"
 
 
 def _workspace(own: ProjectSettings) -> str:
-    depth = f", {own.fetch_depth} commits of each branch" if own.fetch_depth else ""
+    depth = f", {counted(own.fetch_depth, 'commit')} of each branch" if own.fetch_depth else ""
     folders = f"; only {', '.join(own.sparse)}" if own.sparse else ""
     if not own.lfs_max_mb:
         folders += "; Git LFS pointers instead of files"
@@ -205,7 +205,8 @@ def _programs(output: OutputScan) -> CheckResult | None:
         if place := shutil.which(name):
             folders = dict.fromkeys(str(Path(at).parent) for at in (place, os.path.realpath(place)))
             where = " and ".join(folders)
-            remedies.append(f"{name} is in {where}: add that to `readable` under [sandbox]")
+            those = "them" if len(folders) > 1 else "it"
+            remedies.append(f"{name} is in {where}: add {those} to `readable` under [sandbox]")
         else:
             remedies.append(f"{name} is not on the PATH of this machine: install it in /usr")
     return fail(f"not found: {', '.join(output.programs)}", "\n-> ".join(remedies))
@@ -236,10 +237,14 @@ def _network(
 def _memory(settings: Settings, end: SandboxEnd, output: OutputScan) -> CheckResult | None:
     limit = limits_of(settings).memory_mb
     remedy = f"raise memory-mb under [sandbox] above {limit}"
-    if end.memory_kills:
-        return fail(f"more than {limit} MB: {end.memory_kills} processes were killed", remedy)
+    if not limit:
+        remedy = "this machine has too little memory: free some"
+    words = f"the limit is {limit} MB" if limit else "no limit is set"
+    if many := end.memory_kills:
+        killed = "1 process was killed" if many == 1 else f"{many} processes were killed"
+        return fail(f"too little memory: {killed}; {words}", remedy)
     if output.out_of_memory:
-        return fail(f"a program ran out of memory; the limit is {limit} MB", remedy)
+        return fail(f"a program ran out of memory; {words}", remedy)
     if output.no_space:
         return fail(
             "no space left: temporary folders are in memory and may fill half of the memory limit",
@@ -252,6 +257,9 @@ def _processes(settings: Settings, output: OutputScan) -> CheckResult | None:
     if not output.no_processes:
         return None
     limit = limits_of(settings).processes
+    if not limit:
+        remedy = "raise the limit of this user (`ulimit -u`)"
+        return fail("this machine allows no more processes", remedy)
     return fail(f"more than {limit} processes", f"raise processes under [sandbox] above {limit}")
 
 

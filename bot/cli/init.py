@@ -208,6 +208,8 @@ def _way(text: str) -> str:
 
 def _agent(text: str) -> str:
     known = _programs()
+    if not text:
+        raise ValueError(f"none of {', '.join(known.values())} is installed: install one")
     if text not in known:
         raise ValueError(nearest(text, known))
     if not shutil.which(known[text]):

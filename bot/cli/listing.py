@@ -75,7 +75,7 @@ def wait(
         else:
             session = _wait(config, id, goal, until)
     if not is_over(session, goal) and not as_json:
-        raise CliError(f"{id} is {session.status} after {timeout:g} seconds", PROBLEM)
+        raise CliError(f"{id} is {session.status} after {timeout:g} s", PROBLEM)
     screen = screens.headline(session.id, session.status, session.because)
     screens.report(session, screen, as_json=as_json)
     return is_reached(session, goal)

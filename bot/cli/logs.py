@@ -81,6 +81,10 @@ def _local_lines(config: Path | None, wanted: WantedLog) -> output.NewLines:
     number = wanted.run or session.run
     records, name = LocalRecords({}, Paths(settings.data).host), output_of(session.id, number)
     missing = f"{session.id} has no output in run {number}"
+    if not number:
+        missing = (
+            f"the agent of {session.id} has not started; `mergewright why {session.id}` says why"
+        )
     if wanted.step:
         attempts = records.attempts(session.id, WorkspaceStep(wanted.step))
         missing = f"no {wanted.step} commands have run in {session.id} yet"

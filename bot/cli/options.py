@@ -38,6 +38,9 @@ NoWait = Annotated[
 ]
 
 
+_ON_SERVER = "Run it on the server's own machine"
+
+
 class PlainUsage(CompletesFast, TyperCommand):
     """A command whose usage line shows required arguments without braces."""
 
@@ -48,7 +51,8 @@ class PlainUsage(CompletesFast, TyperCommand):
         why = LOCAL.get(ctx.command_path.partition(" ")[2])
         if named and why and not ctx.resilient_parsing:
             name = ctx.command_path.partition(" ")[2]
-            raise CliError(f"{name} takes no --server: {why}. Run it on the server's own machine")
+            remedy = "Leave the option out" if name == "config example" else _ON_SERVER
+            raise CliError(f"{name} takes no --server: {why}. {remedy}")
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

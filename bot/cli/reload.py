@@ -53,8 +53,8 @@ def reload(config: Path | None) -> ReloadResult:
         os.kill(int(pid), signal.SIGHUP)
     except (ProcessLookupError, PermissionError) as failure:
         raise CliError(
-            f"the bot (process {pid} on {host}) cannot be notified: {failure.strerror}; run this "
-            "on its machine and as its user",
+            f"the bot (process {pid} on {host.partition('/')[0]}) cannot be notified:"
+            f" {failure.strerror}; run this on its machine and as its user",
             PROBLEM,
         ) from None
     until = time.monotonic() + _WAIT_SECONDS

@@ -17,7 +17,7 @@ from bot.intake.inbox import Inbox
 from bot.intake.salvage import UNDECODABLE
 from bot.store import HistoryKind
 from bot.text.deliveries import why_ignored
-from lifecycle.model.text import plain
+from lifecycle.model.text import counted, plain
 
 _MOST = 2_000  #: Characters shown of a value; a message to an agent may contain whole logs.
 
@@ -78,10 +78,16 @@ def _decisions(
             add(table, "", f"replayed {_json(difference.now)}")
         when = one.row.at.isoformat(sep=" ", timespec="seconds")
         lines += [Text(f"decision {one.row.seq} of {when} differs:", "bold"), table]
-    verdict = f"{len(differing)} differ" if differing else "no differences"
-    lines.append(Text(f"{session}: {len(found)} decisions replayed, {verdict}"))
+    verdict = (
+        f"{len(differing)} {'differs' if len(differing) == 1 else 'differ'}"
+        if differing
+        else "no differences"
+    )
+    lines.append(Text(f"{session}: {counted(len(found), 'decision')} replayed, {verdict}"))
     if older:
-        lines.append(Text(f"{older} older decisions cannot be replayed: their facts have expired"))
+        lines.append(
+            Text(f"{counted(older, 'older decision')} cannot be replayed: the facts have expired")
+        )
     return Group(*lines)
 
 

@@ -34,7 +34,7 @@ from config.load import no_credentials
 from lifecycle.model.text import plain
 from runtimes.base import RuntimeFailure
 from runtimes.host import StartSpec
-from runtimes.isolation.base import NOT_ISOLATED, PROXY_PORT, IsolationSpec
+from runtimes.isolation.base import NOT_ISOLATED, PROXY_PORT, IsolationSpec, Limits
 from runtimes.local_ports import port_variables
 from runtimes.local_sandbox import LocalSandbox, SandboxEnd, opened
 from runtimes.workspaces.git import GitFailure
@@ -202,14 +202,19 @@ def ended_by_signals() -> Iterator[None]:
 def _greeting(installed: Installation, project: str, kind: str) -> str:
     settings = installed.settings
     own, limits = settings.projects[project], limits_of(settings)
-    memory = f"{limits.memory_mb} MB of memory" if limits.memory_mb else "no memory limit"
-    count = f"{limits.processes} processes" if limits.processes else "no process limit"
     hosts = "all public hosts" if own.network == "open" else ", ".join(own.network) or "none"
     return plain(
-        f"a sandbox like those of the agents of {project} ({kind}; {memory}, {count}), with"
+        f"a sandbox like those of the agents of {project} ({kind}; {limit_words(limits)}), with"
         f" {own.repository} at its base branch. Hosts that it reaches: {hosts}. It has no model."
         " Leave it with `exit`: everything in it is removed then."
     )
+
+
+def limit_words(limits: Limits) -> str:
+    """Return the limits of a run's memory and processes."""
+    memory = f"{limits.memory_mb} MB of memory" if limits.memory_mb else "no memory limit"
+    count = f"{limits.processes} processes" if limits.processes else "no process limit"
+    return f"{memory}, {count}"
 
 
 def _say(text: str) -> None:

@@ -21,7 +21,7 @@ from bot.text.page_text import sentence
 from bot.text.workspace_steps import step_words
 from lifecycle.model.facts import Spending
 from lifecycle.model.status import TERMINAL, Status
-from lifecycle.model.text import plain
+from lifecycle.model.text import counted, plain
 from lifecycle.read.budgets import cost
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
@@ -160,7 +160,7 @@ def explanation(found: ExplainedSession, detail: SessionDetail) -> RenderableTyp
     add(rows, "spent", *map(_spent, found.budgets))
     _add_state(rows, detail)
     if found.done:
-        add(rows, "done", f"{found.done} actions, last: {found.last_done}")
+        add(rows, "done", f"{counted(found.done, 'action')}, last: {found.last_done}")
     _add_actions(rows, detail)
     signals = (f"{name}={value}" for name, value in decision["signals"].items())
     add(rows, "signals", ", ".join(signals))
@@ -234,18 +234,18 @@ def _agent(one: SessionSummary) -> str:
     if not one.run:
         return "not started yet"
     info = one.agent_info
-    since = f" since {age(info.since)}" if info.since else ""
+    since = f" for {age(info.since)}" if info.since else ""
     detail = info.question or info.error or info.evidence
     return f"run {one.run}, {one.activity}{since}{': ' if detail else ''}{detail}"
 
 
 def _pull(pull: PullSummary) -> str:
-    counted = ", ".join(f"{count} {state}" for state, count in pull.checks.items())
+    checks = ", ".join(f"{count} {state}" for state, count in pull.checks.items())
     names = f" ({', '.join(pull.failed)})" if pull.failed else ""
     words = [
         f"#{pull.number} {pull.state} at {pull.head[:7]}",
         f"review {pull.review}, merge {pull.merge}",
-        f"checks: {counted or 'none'}{names}",
+        f"checks: {checks or 'none'}{names}",
     ]
     if waiting := pull.open_threads:
         words.append(f"{waiting} unresolved thread{'' if waiting == 1 else 's'}")

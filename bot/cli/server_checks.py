@@ -54,7 +54,7 @@ def public_url(installed: Installation) -> CheckResult:
         with nullcontext() if running or not number else _answering(host, number, nonce):
             answer = httpx.get(f"{settings.public_url}healthz", timeout=_SECONDS)
     except OSError:  # Reported by the check of the port.
-        return warn(f"{url}: not checked, because the port is taken")
+        return warn(f"{url}: not checked, because the server cannot listen on its port")
     except (httpx.HTTPError, httpx.InvalidURL) as failure:
         why = str(failure) or type(failure).__name__
         remedy = f"make it lead to {host}:{number}, for example with a reverse proxy or a tunnel"

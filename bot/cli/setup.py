@@ -81,8 +81,9 @@ def app(
         if made.owner.login.casefold() != wanted.owner.casefold():
             raise GitHubFailure(
                 f"{made.html_url} belongs to {made.owner.login} and can only be installed there."
-                f" Delete it, sign in to GitHub as {wanted.owner} and repeat this command, with"
-                f" --organization if {wanted.owner} is an organization."
+                f" Delete it, sign in to GitHub as {wanted.owner}, end the command in the terminal"
+                f" with Ctrl-C and run it again, with --organization if {wanted.owner} is an"
+                " organization."
             )
         text = files.configuration(wanted, made.id, made.slug, made.client_id)
         secrets = {
@@ -166,9 +167,9 @@ def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> li
     url = webhook_url(wanted.public_url)
     try:
         github.setup.create_webhook(wanted.repository, url, secret, ["*"])
-    except GitHubFailure:  # Only administrators may add webhooks.
+    except GitHubFailure as failure:  # Only administrators may add webhooks.
         return [
-            f"This account may not add webhooks. Add one to {wanted.repository}: {url}, content"
+            f"The webhook was not created: {failure} Add one to {wanted.repository}: {url}, content"
             " type application/json, the secret from mergewright.env, all events."
         ]
     print(f"{wanted.repository} sends webhooks to {url}")

@@ -28,7 +28,7 @@ from bot.system.clock import utc_now
 from config.contradictions import nearest
 from config.settings import Settings
 
-_ANOTHER = "; --another opens one more session for it"
+_ANOTHER = "; --another opens one more session for the issue"
 
 
 def spawn(
@@ -77,5 +77,5 @@ def _on_server(server: RemoteServer, wanted: SpawnRequest, wait: bool) -> Comman
     first = f"{wanted.project}-{wanted.issue}"
     # Without --another, the API would bring back the session that the issue has.
     if wanted.issue and not wanted.another and server.find(first):
-        raise CliError(f"{first} works on issue #{wanted.issue}{_ANOTHER}")
+        raise CliError(f"issue #{wanted.issue} already has the session {first}{_ANOTHER}")
     return remote_outcome(server, server.spawn(wanted), wait)

@@ -75,7 +75,7 @@ def submit(
         if kind == "start" and store.sessions.get(id) is None:
             outcome = _start(settings, store, id, text, resume, wait)
         elif resume:
-            raise CliError(f"{id} already has a conversation; --resume works for new sessions only")
+            raise CliError(f"{id} already exists; --resume works for new sessions only")
         else:
             outcome = _submit(settings, store, id, kind, text, pull, wait)
         running = bot_runs(store)
@@ -118,7 +118,8 @@ def set_frozen(
     now = Text(f"{what} is {'now' if changed else 'already'} {state}")
     others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
     if not changed and not frozen and not as_json:
-        raise CliError(f"{what} is not frozen", PROBLEM)
+        itself = "".join(f"; {screens.freeze_line(one)}" for one in freezes)
+        raise CliError(f"{what}{' itself' if freezes else ''} is not frozen{itself}", PROBLEM)
     screens.report(freezes, Group(now, *others), as_json=as_json)
     if not changed and not frozen:
         raise typer.Exit(PROBLEM)
@@ -153,7 +154,8 @@ def metadata_pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not local_commands.METADATA_KEY.fullmatch(key):
         raise CliError(
-            f"{text!r}: expected KEY=VALUE; keys are up to 64 letters, digits, dots and dashes"
+            f"{text!r}: expected KEY=VALUE; keys are up to 64 letters, digits, dots, dashes and"
+            " underscores"
         )
     return key, value
 

@@ -16,7 +16,7 @@ from bot.show.session_summary import SessionSummary
 from bot.store import AgentRecord, QueuedSession, UsageTotal
 from bot.text.page_text import outcome_words, sentence
 from lifecycle.model.status import Status
-from lifecycle.model.text import plain
+from lifecycle.model.text import counted, plain
 
 #: What the numbers of actions by state count.
 _OUTBOX = {
@@ -144,7 +144,7 @@ def agent(found: FoundAgent) -> RenderableType:
     add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
     alone = f"{_first_pass(one)} merged without repairs or review rounds"
     add(rows, "first pass", "nothing merged yet" if one.first_pass_rate is None else alone)
-    add(rows, "repairs", f"{one.repairs}; {one.review_rounds} review rounds")
+    add(rows, "repairs", f"{one.repairs}; {counted(one.review_rounds, 'review round')}")
     add(rows, "cost", _cost(one))
     add(rows, "tokens", f"{one.tokens:,} in {one.active_seconds / 3600:.1f} active hours")
     add(rows, "merged in", _time_to_merge(one))

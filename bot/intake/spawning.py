@@ -95,16 +95,16 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
         raise InvalidArgument(f"a prompt may have at most {MOST_OF_PROMPT:,} characters")
     if wanted.branch and not BRANCH.fullmatch(wanted.branch):
         raise InvalidArgument(
-            f"{wanted.branch[:100]!r} is not a branch name of letters, digits, dots, dashes and"
-            " slashes"
+            f"{wanted.branch[:100]!r} is not a branch name: use at most 100 letters, digits, dots,"
+            " dashes, underscores and slashes, with a letter or digit first"
         )
     if not 0 <= wanted.budget_usd <= MOST_USD:
         raise InvalidArgument(f"a budget may have at most {MOST_USD:,.0f} US dollars")
     wrong = [name for name in wanted.metadata if not METADATA_KEY.fullmatch(name)]
     if wrong:
         raise InvalidArgument(
-            f"{wrong[0][:80]!r} is not a key of metadata: use up to 64 letters, digits, dots and"
-            " dashes"
+            f"{wrong[0][:80]!r} is not a key of metadata: use up to 64 letters, digits, dots,"
+            " dashes and underscores"
         )
     return Spawn(
         session="",
@@ -121,7 +121,7 @@ def _check_unused(store: Store, wanted: SpawnRequest) -> None:
     of_subject, repository = store.sessions.of_subject, wanted.repository
     known = of_subject(repository, f"issue:{wanted.issue}") if wanted.issue else None
     if known and not wanted.another:
-        raise SessionExists(f"{known} works on issue #{wanted.issue}")
+        raise SessionExists(f"issue #{wanted.issue} already has the session {known}")
     other = of_subject(repository, f"branch:{wanted.branch}") if wanted.branch else None
     if other:
         raise InvalidArgument(f"the branch {wanted.branch} is that of {other}")

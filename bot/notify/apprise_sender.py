@@ -76,5 +76,7 @@ class AppriseSender:
         )
         service = apprise.Apprise.instantiate(self._url, asset=asset)
         if service is None:
-            raise NotSent("Apprise does not understand the URL")
+            raise NotSent(
+                "Apprise does not understand the URL: compare it with Apprise's list of services"
+            )
         return apprise, service

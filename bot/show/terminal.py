@@ -112,7 +112,8 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         try:
             size = records.size(id, name)
         except FileNotFoundError:
-            raise NoLog(f"{id} has no output in run {number}") from None
+            why = f"{id} has no output in run {number}" if number else f"{id} has not started yet"
+            raise NoLog(why) from None
         over = session is None or session.ended is not None or number < session.run
         read = partial(records.read, id, name)
         return replace(log_page(read, size, start, most, redact, ended=over), run=number)

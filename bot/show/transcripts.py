@@ -94,6 +94,8 @@ class Transcripts:
     @contextmanager
     def of(self, session: Session, run: int) -> Iterator[Transcript]:
         """Open the transcript of a run. Raises `NoTranscript`."""
+        if not session.run:
+            raise NoTranscript(f"the agent of {session.id} has not started yet")
         if not 0 < run <= session.run:
             raise NoTranscript(f"{session.id} has no run {run}")
         kind = self._store.agents.type_of_run(session, run)

@@ -38,7 +38,7 @@ _AUTOMATICALLY: Final = " automatically (`policy.auto-merge`)"
 _OBSERVED: Final = tuple(
     (re.compile(pattern, re.DOTALL), line)
     for pattern, line in (
-        (r"agent waiting input(?:: (.*))?", Line("The agent asks: {0}", "warn")),
+        (r"agent waiting input(?:: (.*))?", Line("The agent waits for an answer: {0}", "warn")),
         (r"agent blocked(?:: (.*))?", Line("The agent is blocked: {0}", "bad")),
         (r"agent active(?:: (.*))?", _minor("The agent is at work: {0}")),
         (r"agent (?:ready|idle)(?:: (.*))?", _minor("The agent has finished its turn: {0}")),

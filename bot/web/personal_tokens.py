@@ -94,7 +94,7 @@ def checked(name: str, days: float, most: float) -> str:
     if not line:
         raise ValueError("a token needs a name, such as that of the program that uses it")
     if not 0 < days <= most:
-        raise ValueError(f"a token is valid for at most {most:g} days (sign-in.token-days)")
+        raise ValueError(f"expected more than 0 and at most {most:g} days (sign-in.token-days)")
     return line
 
 

@@ -29,7 +29,7 @@ def prepare(
     """
     at = base if is_sha(base) else mirror.head_of(base)
     if at is None:
-        remedy = "name a branch that exists on GitHub and has a commit"
+        remedy = "set the project's base-branch to one that exists on GitHub and has a commit"
         raise GitFailure("worktree add", workspace.session, f"no branch {base}", remedy)
     workspace.repair()
     if workspace.whole:

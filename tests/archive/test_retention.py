@@ -38,13 +38,13 @@ def test_processed_webhooks_expire(keeper: Keeper) -> None:
     assert keeper.planned(Thing.DELIVERIES) == [
         Item(
             thing=Thing.DELIVERIES,
-            name="1 rows",
+            name="1 row",
             goes=True,
             why="older than 7 days",
             bytes=2,
         )
     ]
-    assert keeper.cleans() == {Thing.DELIVERIES: ["1 rows"]}
+    assert keeper.cleans() == {Thing.DELIVERIES: ["1 row"]}
     assert [waiting.id for waiting in store.deliveries.waiting()] == ["waiting"]
 
 
@@ -170,7 +170,7 @@ def test_refused_commands_outsiders_and_incidents_expire(keeper: Keeper) -> None
     assert keeper.cleans() == {}
     keeper.clock.passes(2 * DAY)
     gone = (Thing.COMMANDS, Thing.OUTSIDERS, Thing.INCIDENTS)
-    assert keeper.cleans() == {thing: ["1 rows"] for thing in gone}
+    assert keeper.cleans() == {thing: ["1 row"] for thing in gone}
     assert [one.key for one in store.incidents.recent()] == ["open"]
     assert [one.key for one in store.commands.new()] == ["new"]
     assert [one.login for one in store.outsiders.unnotified()] == ["new"]

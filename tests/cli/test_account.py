@@ -74,10 +74,9 @@ def test_a_token_is_stored_for_later_commands(
     assert (who["most"], who["permissions"]) == ("triage", {"widgets": "triage"})
     assert who["expires"]
     gone = mergewright("logout")
-    assert (
-        gone.out
-        == f"Removed the token for {who['server']}. To revoke it, open {people.url}account\n"
-    )
+    where = f"{people.url}account"
+    says = f"Removed the token for {who['server']}. To revoke a personal token, open {where}\n"
+    assert gone.out == says
     assert "mergewright.toml not found" in mergewright("ls").err
     assert mergewright("logout").code == 1
 

@@ -271,7 +271,7 @@ def test_agents_are_isolated_unless_the_configuration_forbids_it(
     assert found.startswith(
         f"fail agents cannot be isolated here: {why}; no engine; no engine. To start them with all"
     )
-    assert found.endswith("-> the bot starts no agents until this is fixed")
+    assert found.endswith("-> until this is fixed, the bot does not start these agents")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_memory_beyond_the_limit_is_named(sandboxed: SandboxedProject) -> None:
     assert (code, lines["memory"].severity) == (1, "fail")
     assert lines["memory"].remedy == "raise memory-mb under [sandbox] above 256"
     kills = "memory" in ControlGroups().limited
-    assert ("processes were killed" in lines["memory"].says) == kills
+    assert ("killed; the limit is 256 MB" in lines["memory"].says) == kills
 
 
 def test_a_time_limit_ends_everything(sandboxed: SandboxedProject) -> None:

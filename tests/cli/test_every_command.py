@@ -46,7 +46,9 @@ def test_a_command_of_the_servers_machine_says_why_it_takes_no_server(
     mergewright: CommandLine, deployment: Deployment, name: str
 ) -> None:
     result = mergewright(*name.split(), "--server", URL)
-    says = f"{name} takes no --server: {LOCAL[name]}. Run it on the server's own machine"
+    remedies = {"config example": "Leave the option out"}
+    remedy = remedies.get(name, "Run it on the server's own machine")
+    says = f"{name} takes no --server: {LOCAL[name]}. {remedy}"
     assert (result.code, result.err) == (2, f"mergewright: {says}\n")
 
 

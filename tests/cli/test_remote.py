@@ -187,7 +187,7 @@ def test_a_second_session_of_an_issue_has_to_be_asked_for(
 ) -> None:
     session = site.session(1)
     words = ("spawn", "widgets", "--issue", "1", "--no-wait")
-    assert f"{session} works on issue #1; --another opens" in mergewright(*words).err
+    assert f"issue #1 already has the session {session}; --another opens" in mergewright(*words).err
     assert mergewright(*words, "--another").out.startswith("widgets-1b: start submitted")
 
 
@@ -207,7 +207,7 @@ def test_a_remote_session_is_waited_for(
     session = site.session(1)
     result = mergewright("wait", session, "--for", "merged", "--timeout", "0.1")
     assert result.code == 1
-    assert result.err == "mergewright: widgets-1 is working after 0.1 seconds\n"
+    assert result.err == "mergewright: widgets-1 is working after 0.1 s\n"
     site.end(session, Status.MERGED)
     assert mergewright("wait", session, "--for", "merged").code == 0
     assert mergewright("wait", session, "--for", "needs_input").code == 1

@@ -56,7 +56,7 @@ def test_replayed_decisions_do_not_differ(mergewright: CommandLine, lived: str) 
     result = mergewright("replay", lived)
     assert result.code == 0, result.out
     assert f"{lived}: 2 decisions replayed, no differences" in result.out
-    assert "1 older decisions cannot be" in result.out, (
+    assert "1 older decision cannot be" in result.out, (
         "the decision that the deployment wrote down itself"
     )
     found = json.loads(mergewright("replay", lived, "--json").out)

@@ -77,7 +77,7 @@ def test_resume_is_refused_for_an_existing_session(
     mergewright: CommandLine, deployment: Deployment
 ) -> None:
     result = mergewright("start", "widgets-12", "--resume", NATIVE)
-    assert (result.code, "already has a conversation" in result.err) == (2, True)
+    assert (result.code, "already exists; --resume" in result.err) == (2, True)
 
 
 def test_resume_is_refused_for_other_users(

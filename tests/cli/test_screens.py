@@ -65,7 +65,7 @@ def test_show_prints_everything_about_a_session(
         "#12 The parser drops a line",
         "https://example.com/issues/12",
         "requester ada",
-        "shell, run 1, active since 5m: it printed",
+        "shell, run 1, active for 5m: it printed",
         "mergewright/12-it-breaks at ccccccc",
         "checks: 1 passed, 1 failed (unit)",
         "pending Post a comment",

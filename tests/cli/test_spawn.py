@@ -107,7 +107,10 @@ def test_a_second_session_of_an_issue_has_to_be_asked_for(
     deployment.has_session()
     result = mergewright("spawn", "widgets", "--issue", "12")
     assert result.code == 2
-    assert "widgets-12 works on issue #12; --another opens one more session" in result.err
+    assert (
+        "issue #12 already has the session widgets-12; --another opens one more session"
+        in result.err
+    )
     assert mergewright("spawn", "widgets", "--issue", "12", "--another").code == 0
     spawn = requested(deployment).spawn
     assert spawn is not None

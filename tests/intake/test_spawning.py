@@ -210,7 +210,7 @@ def test_two_requests_for_one_branch_open_one_session(bench: Bench) -> None:
 def test_an_issue_gets_another_session_only_on_request(bench: Bench) -> None:
     bench.labelled()
     seen(bench, 12)
-    with pytest.raises(SessionExists, match="widgets-12 works on issue #12"):
+    with pytest.raises(SessionExists, match="issue #12 already has the session widgets-12"):
         requests(bench, ISSUE)
     session = opens(bench, ISSUE, another=True)
     assert (session.id, session.branch) == ("widgets-12b", "mergewright/12b-it-breaks")

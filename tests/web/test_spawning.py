@@ -99,7 +99,10 @@ def test_every_page_shows_a_session_without_an_issue(site: Site, path: str) -> N
 def test_the_api_opens_another_session_of_an_issue_only_on_request(site: Site) -> None:
     site.session(1)
     refused = spawned(site, issue=1, branch="flags")
-    assert (refused.status_code, refused.json()["detail"]) == (409, "widgets-1 works on issue #1.")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        "issue #1 already has the session widgets-1.",
+    )
     assert spawned(site, "k-2", issue=1, another=True).json()["session"] == "widgets-1b"
 
 
