@@ -52,7 +52,7 @@ def main(archive: Path) -> int:
     print(f"{read.total()} examples of {len(read)} events, {refused} refused.")
     without = sorted(EVENTS.keys() - read.keys())
     if without:
-        print(f"Without an example there: {', '.join(without)}.")
+        print(f"Events without an example in the package: {', '.join(without)}.")
     return 1 if refused or not read else 0
 
 

@@ -25,6 +25,7 @@ from bot.demo.scene import REVIEWER, Scene
 from bot.demo.stage import staged
 from bot.system.locations import Paths
 from lifecycle.model.status import Status
+from lifecycle.model.text import counted
 from runtimes import RUNTIMES
 from runtimes.base import Options
 from runtimes.host import run_name
@@ -266,7 +267,9 @@ def main() -> int:
         if options.keep or not (summaries[-1].merged and summaries[-1].clean):
             break
         if options.kill_random:
-            print(f"-- run {len(summaries)} merged and clean; {max(0, left)} kills to go")
+            print(
+                f"-- run {len(summaries)} merged and clean; {counted(max(0, left), 'kill')} to go"
+            )
     return _report(summaries, as_json=options.json)
 
 

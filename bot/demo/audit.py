@@ -12,6 +12,7 @@ from bot.demo.model import ModelServer
 from bot.demo.model.script import steps
 from bot.demo.scene import Scene, Task
 from bot.system.locations import Paths
+from lifecycle.model.text import counted
 
 #: The comment under the last issue of a project that has nothing left to do.
 _SUMMARY = "All sessions of "
@@ -39,11 +40,11 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
     posted = [(body, place) for body, place in posted if not body.startswith(_SUMMARY)]
     if len(posted) != 3:
         lines = "; ".join(f"{body.strip().splitlines()[0]!r} on {place}" for body, place in posted)
-        yield f"#{number}: {len(posted)} comments, not two reports and a reply: {lines}"
+        yield f"#{number}: {counted(len(posted), 'comment')}, not two reports and a reply: {lines}"
     moves = [move for move in scene.repo.moves if move.branch == pull.head_branch]
     heads = [move.after for move in moves if move.after]
     if len(heads) != 3 or len(set(heads)) != 3:
-        yield f"#{number}: {len(heads)} commits were pushed, not 3"
+        yield f"#{number}: pushed {counted(len(heads), 'commit')}, not 3"
     if pull.head_branch in scene.repo.heads:
         yield f"#{number}: the session's branch is still on GitHub"
 
@@ -53,7 +54,7 @@ def merges(scene: Scene) -> Iterator[str]:
     base = scene.repo.default_branch
     moves = [move for move in scene.repo.moves if move.branch == base and move.user == scene.bot]
     if len(moves) != len(scene.tasks):
-        yield f"the bot moved the base branch {len(moves)} times, not {len(scene.tasks)} times"
+        yield f"the bot made {counted(len(moves), 'merge')}, not {len(scene.tasks)}"
 
 
 def notes(logs: Iterable[Path]) -> list[dict[str, Any]]:
@@ -74,7 +75,7 @@ def messages(task: Task, logs: Iterable[Path]) -> Iterator[str]:
         if times != 1:
             yield f"{task.session}: the agent received {word} {times} times, not once"
     if len(received) != 2:
-        yield f"{task.session}: the agent got {len(received)} messages, not 2"
+        yield f"{task.session}: the agent got {counted(len(received), 'message')}, not 2"
 
 
 def prompts(model: ModelServer) -> Iterator[str]:
@@ -85,7 +86,7 @@ def prompts(model: ModelServer) -> Iterator[str]:
     turns = asked[-1].turns if asked else ()
     requests = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
     if len(requests) != 3 or len(set(requests)) != 3:
-        yield f"the agent was asked {len(requests)} times to do something, not 3 times"
+        yield f"the agent got {counted(len(requests), 'request')}, not 3"
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:

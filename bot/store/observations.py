@@ -239,7 +239,8 @@ def work_changes(old: Work, new: Work) -> Iterator[str]:
     if new.off_branch is not None and old.off_branch is None:
         yield f"workspace has commits on {new.off_branch.branch or 'a detached HEAD'}"
     if new.disk != old.disk:
-        yield "workspace exceeds its limit on disk" if new.disk else "workspace fits on disk again"
+        over = "workspace is over a limit of its files, or cannot be measured"
+        yield over if new.disk else "workspace is within the limits of its files again"
     if new.unreadable and new.unreadable != old.unreadable:
         yield _line("workspace unreadable", new.unreadable)
 

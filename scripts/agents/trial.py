@@ -182,11 +182,9 @@ def end(trial: Trial) -> None:
     trial.stage.stop()
     # A process that has ended is listed until its parent has collected its status.
     trial.stage.wait(
-        lambda: not any(path.exists() for path in began), f"one of these still runs: {began}"
+        lambda: not any(path.exists() for path in began), f"these did not all end: {began}"
     )
-    trial.stage.wait(
-        lambda: not trial.stage.leftovers(), f"these still run: {trial.stage.leftovers()}"
-    )
+    trial.stage.wait(lambda: not trial.stage.leftovers(), "some processes of the trial did not end")
 
 
 def merge(trial: Trial) -> None:

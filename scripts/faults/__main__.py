@@ -17,6 +17,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from lifecycle.model.text import counted
 from runtimes.isolation import ISOLATIONS
 from scripts.engines import INCOMPLETE, VARIABLES, CannotRun, installed_engine
 from scripts.faults.defences import DEFENCES, Defence, copy_without
@@ -164,7 +165,7 @@ def _played(
     result = play(fault, seed, options.sessions, isolation, engine)
     for violation in result.violations:
         print(f"VIOLATION: {violation}")
-    print(f"{len(result.violations)} violations in {result.seconds:g} s", flush=True)
+    print(f"{counted(len(result.violations), 'violation')} in {result.seconds:g} s", flush=True)
     return result
 
 

@@ -92,7 +92,7 @@ def _print(counts: Counter[tuple[str, str, str]], reasons: dict[str, str], *, fa
             incomplete |= bool(counts[name, part, "skipped"])
             cells.append(", ".join(said))
         incomplete |= name != _OTHERS and not counts[name, "contract", "passed"]
-        note = "where each attack works, as the others' tests show" if name == "none" else ""
+        note = "not attacked: without isolation, each attack works" if name == "none" else ""
         table.add_row(name, *cells, reasons.get(name, note))
     Console().print(table)
     if failed:
