@@ -170,7 +170,7 @@ class LocalRecords:
         self._adapters[run.agent_type].adopt(files, conversation)
 
     def attempts(self, session: str, step: WorkspaceStep) -> Sequence[StepRecord]:
-        """The attempts at a workspace step whose folders are kept, oldest first."""
+        """The kept attempts at the set-up or teardown of a workspace, oldest first."""
         found, name = [], re.compile(rf"{session}_{step}[0-9]+")
         for folder in filter(name.fullmatch, _folders_in(self._sessions)):
             with suppress(msgspec.DecodeError):

@@ -160,11 +160,14 @@ def _method(
     """
     method = merge.method if merge.method in allowed or not allowed else allowed[0]
     if merge.asked and method is not merge.method:
-        others = ", ".join(allowed)
-        return Rejected(f"{session.repository} forbids {merge.method}; it allows {others}")
+        why = f"{session.repository} forbids {merge.method}"
+        return Rejected(f"{why}: first write `/mergewright merge {allowed[0]}`")
     closing = closing_others(commits, session.issue.number)
     if method is MergeMethod.SQUASH or not closing:
         return method
     if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
-        return Rejected(f"a {method} would close other issues: reword {closing}, or squash it")
+        squash = not allowed or MergeMethod.SQUASH in allowed
+        instead = ", or first write `/mergewright merge squash`" if squash else ""
+        why = f"a {method} would close other issues: reword the messages of {closing}{instead}"
+        return Rejected(why)
     return MergeMethod.SQUASH

@@ -35,6 +35,7 @@ from lifecycle.model.actions import Action, Comment, ReportConfiguration
 from lifecycle.model.key import KeyKind
 from lifecycle.model.policy import delay
 from lifecycle.model.status import Reason
+from lifecycle.model.text import counted
 
 log = logging.getLogger(__name__)
 
@@ -257,7 +258,7 @@ class Outbox:
             most = max(most, _OUTAGE_ATTEMPTS)
         attempt = due.attempts + 1
         if attempt >= most:
-            self._fail(due, _reason(due), f"{later.why} (tried {attempt} times)")
+            self._fail(due, _reason(due), f"{later.why} (tried {counted(attempt, 'time')})")
             return
         pause = timedelta(seconds=delay(attempt, self.attempts.first_seconds))
         log.warning("%s: %s: retried later: %s", due.subject, due.action.key, later.why)
@@ -280,9 +281,9 @@ def _reason(due: DueAction) -> Reason:
 
 
 def _incident(due: DueAction) -> str:
-    """Return the key of the incident for failed actions without a session in a repository.
+    """Return the key of a repository's incident about failed actions that belong to no session.
 
-    The incident is open until such an action succeeds there.
+    The incident is open until such an action succeeds in that repository.
     """
     return f"outbox:{due.repository}"
 

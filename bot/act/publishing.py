@@ -43,6 +43,7 @@ from runtimes.workspaces.push_checks import (
 _MOST_OF_SUMMARY = 65_536
 #: How many paths of the files that a push changes are recorded at most.
 _MOST_PATHS = 200
+_MOST_NAMED = 20  #: Of protected paths.
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Publishing:
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if closing := closing_others(commits, session.issue.number):
-            why = f"if merged, the message of {closing} would close other issues"
+            why = f"if merged, messages of these commits would close other issues: {closing}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         try:
             found = holds(mirror, commits, self.redact.finds)
@@ -191,7 +192,8 @@ class Publishing:
         there = mirror.head_of(session.branch) or ""
         changed = touched(mirror, _base(session, mirror), there, head, publish.protected)
         if changed:
-            return Rejected(", ".join(changed[:20]), Reason.PROTECTED_PATHS)
+            more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+            return Rejected(", ".join(changed[:_MOST_NAMED]) + more, Reason.PROTECTED_PATHS)
         us = self.signer.email if publish.sign and self.signer else EMAIL
         if not publish.checked:
             return None

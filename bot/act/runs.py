@@ -354,8 +354,8 @@ def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejecte
     if not had_commits or workspace.exists or mirror.known_work(session.id, session.branch):
         return None
     return Rejected(
-        f"the branch {session.branch} is gone from GitHub, the workspace {workspace.path} is gone"
-        f" too, and the mirror {mirror.path} has preserved no work of {session.id}",
+        f"the branch {session.branch} is not on GitHub, the workspace {workspace.path} is gone, and"
+        f" the mirror {mirror.path} has preserved no work of {session.id}",
         Reason.BRANCH_GONE,
     )
 

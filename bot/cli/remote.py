@@ -238,7 +238,7 @@ class RemoteServer:
         return self._send("PUT" if frozen else "DELETE", path, list[Freeze])
 
     def health(self) -> HealthReport:
-        """Return whether the server is healthy."""
+        """Return the server's health: whether it is healthy, and the states behind this."""
         return self._send("GET", "health", HealthReport)
 
     def _known_token(self) -> str:

@@ -129,7 +129,7 @@ class Opening:
         if adopted is None:
             return "only an open pull request can be adopted"
         if adopted.from_fork:
-            return "its branch is in a fork, to which Mergewright does not push"
+            return "the pull request's branch is in a fork, to which Mergewright does not push"
         if self.projects[candidate.project].push_to == "fork":
             return "in this project Mergewright pushes only to a fork, not to this branch"
         return _edited(candidate, "the command")
@@ -237,7 +237,11 @@ class Opening:
 def _edited(candidate: Candidate, then: str) -> str:
     if candidate.edited_by is None:
         return ""
-    return f"@{candidate.edited_by}, who has no write access, edited the text after {then}"
+    who = f"@{candidate.edited_by}" if candidate.edited_by else "somebody"
+    return (
+        f"{who}, who has no write access, edited the title or description after {then}: read them,"
+        " then repeat the request"
+    )
 
 
 def _origin(candidate: Candidate, issue: Issue) -> Origin:

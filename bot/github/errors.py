@@ -139,7 +139,9 @@ def http_failure(
         return NotInstalled(f"{message} Unsuspend the App's installation.", now + REINSTALL)
     if status == 403 and "repository was archived" in error.lower():
         # Until the bot knows that the repository is archived, sessions still order actions.
-        return TryLater(f"{message} It waits until the repository is unarchived.", now + REINSTALL)
+        return TryLater(
+            f"{message} It is sent again once the repository is unarchived.", now + REINSTALL
+        )
     if status in (408, 429) or status >= 500:
         return TryLater(message, _wait_of(headers, now))
     return Refused(f"{message} {_REMEDIES.get(status, '')}".rstrip(), status)

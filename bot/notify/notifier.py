@@ -160,7 +160,11 @@ class Notifications:
     def _is_over(
         self, one: RaisedNotification, wanted: Mapping[_Key, Cause], now: datetime
     ) -> bool:
-        """Whether to notify people that the cause of `one`, which `wanted` lacks, is gone."""
+        """Whether to notify people that the cause of the message `one` is gone.
+
+        `wanted`, the causes to notify of now, lacks it. True once it has been gone for a minute,
+        but not while `wanted` has another cause in the same session.
+        """
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):
             return False

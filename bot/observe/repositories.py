@@ -54,7 +54,7 @@ class AccessObserver:
             self.github.aliases[known.name] = place
 
     def read_requested(self) -> int:
-        """Read the repositories for which a refresh is due; return the number of refreshes."""
+        """Carry out due refreshes of the bot's access to repositories; return how many were due."""
         due = self.refreshes.due(self.clock(), (ACCESS,))
         asked = {refresh.repository for refresh in due}
         for repository in _repositories(self.projects):

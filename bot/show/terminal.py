@@ -50,7 +50,7 @@ class PreservedWork(Struct, frozen=True, kw_only=True):
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """Functions that read what the agents of sessions show.
+    """Functions that read what pages and the API show of a session's runs and workspace.
 
     Each takes a session's ID as its first argument.
     """

@@ -63,15 +63,15 @@ class StatisticsTable(StoreTable):
         return int(row["rows"])
 
     def inbox(self) -> Backlog:
-        """Return the deliveries that are not processed yet."""
+        """Return the backlog of deliveries that are not processed yet."""
         return self._backlog(WAITING)
 
     def refreshes(self) -> Backlog:
-        """Return the refresh requests that are not done yet."""
+        """Return the backlog of refresh requests that are not done yet."""
         return self._backlog(REFRESHES)
 
     def outbox(self) -> dict[str, Backlog]:
-        """Return the actions by state: `due`, `sent`, and `failed` ones of open sessions."""
+        """Return the backlogs of actions: `due`, `sent`, and `failed` ones of open sessions."""
         return {
             "due": self._backlog(DUE),
             "sent": self._backlog(SENT),

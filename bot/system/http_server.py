@@ -200,9 +200,9 @@ class _ProxyProtocol(_Protocol):
         self._head: bytearray | None = bytearray()  #: If None, it is no request to a proxy.
 
     def data_received(self, data: bytes) -> None:
-        """Collect the head of a request to a proxy.
+        """Collect the head of a request to a proxy; pass on the data of all other requests.
 
-        Until its end, the connection counts as idle.
+        Until the head is complete, the connection counts as idle.
         """
         if self._head is None:
             super().data_received(data)

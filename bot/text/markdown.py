@@ -378,7 +378,7 @@ def _column(source: str, line: str, part: str, after: int | None) -> int | None:
 
 
 def _bare(tag: re.Match[str]) -> str:
-    """Return an HTML tag with only those attributes that contain a URL."""
+    """Return an HTML tag without its attributes, except `href` and `src`."""
     return f"{tag['tag']}{''.join(_ATTRIBUTE.findall(tag['rest']))}>"
 
 

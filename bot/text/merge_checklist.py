@@ -49,7 +49,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "conflict": "the agent resolves the conflict",
     "draft": "a person marks the pull request as ready on GitHub; if the setting `policy.draft` is"
     " on, Mergewright does so once its checks pass",
-    "frozen": "a person unfreezes the session",
+    "frozen": "a person undoes this freeze",
     "held": "a person removes what holds the merge",
     "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",
     "protected": "the checks and reviews that GitHub requires; for another rule, a person meets or"

@@ -6,7 +6,7 @@ other people is neutralized before it becomes part of a message.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
+from itertools import chain
 from typing import Final
 
 from bot.text.neutralize import cut, has_closing_keyword, neutralize, one_line, without_markup
@@ -105,8 +105,8 @@ def handed_to_human(sha: str) -> str:
     """Say that a person pushed to the agent's branch, so that the agent gets no work for now."""
     return (
         f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
-        f"The agent continues when somebody with write access comments or reviews here, or after "
-        f"`/{NAME} resume`."
+        f"The agent continues when somebody with write access comments or requests changes here, "
+        f"or after `/{NAME} resume`."
     )
 
 
@@ -135,8 +135,7 @@ def no_session(kind: str) -> str:
     """Say that the command `kind` had no effect, because there is no session."""
     return (
         f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
-        f"start one, comment `/{NAME} start` on the issue; on a pull request, comment "
-        f"`/{NAME} adopt`."
+        f"start one, write `/{NAME} start` on an issue or `/{NAME} adopt` on a pull request."
     )
 
 
@@ -148,8 +147,8 @@ def unknown_session(session: str) -> str:
 def several(kind: str, session: str, others: str) -> str:
     """Say which of an issue's open sessions gets a command that names none, and how to name one."""
     return (
-        f"This issue has several sessions. `{kind}` went to {session}, the newest one; the others "
-        f"are {others}. To choose one, write `/{NAME} SESSION {kind}`."
+        f"This issue has several sessions. `{kind}` went to {session}, the newest one; also open: "
+        f"{others}. To choose one, write `/{NAME} SESSION {kind}`."
     )
 
 
@@ -371,7 +370,9 @@ def held_commits(
             for sha, path in suspicious
         ),
     )
-    return "; ".join(text for group in reasons for text in islice(group, _MOST_HELD))
+    lists = (list(group) for group in reasons)
+    shown = ([*one[:_MOST_HELD], *["more like these"] * (len(one) > _MOST_HELD)] for one in lists)
+    return "; ".join(chain.from_iterable(shown))
 
 
 #: GitHub's refusal of a push by the rule "Require signed commits".

@@ -110,7 +110,7 @@ def _not_in_mode(judged: Judged, command: Command) -> str:
 def _not_to_hand_over(judged: Judged, command: Command) -> str:
     facts = judged.view.facts
     if agent_of(command.text) in agent_names(facts.agent_name, facts.agent_type):
-        return "That agent is already working on this session."
+        return "This session has that agent already."
     return _no_such_agent(judged, command)
 
 
@@ -210,7 +210,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         otherwise="",
     ),
     "unfreeze": CommandRule(
-        "Unfrozen: the session continues.", works=_EVERY, otherwise="", fault=_not_frozen
+        "Unfrozen: the bot works on it again.", works=_EVERY, otherwise="", fault=_not_frozen
     ),
     "start": CommandRule(
         f"The session continues {_AS_SOON}",
@@ -257,7 +257,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "tell": CommandRule(_FOR_AGENT, fault=_no_words),
     "answer": CommandRule(_FOR_AGENT, fault=_no_words),
     "merge": CommandRule(
-        "The pull request is merged at its current commit as soon as nothing blocks it.{blockers}",
+        "The current commit is merged once nothing blocks it or pauses the session.{blockers}",
         fault=_not_to_merge,
         tells_after=True,
     ),
@@ -266,7 +266,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         fault=_nothing_to_cancel,
     ),
     "update": CommandRule(
-        "The branch is updated from its base at the end of the agent's turn.", fault=_not_to_update
+        "The branch is updated once the agent rests and nothing pauses it.", fault=_not_to_update
     ),
     "agent": CommandRule(
         "`{agent}` takes over once nothing pauses the session and the limits of concurrent "
@@ -274,7 +274,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         fault=_not_to_hand_over,
     ),
     "review": CommandRule(
-        "Queued. The review starts when the agent's turn ends; its result becomes a comment.",
+        "The review starts at the end of the agent's turn, unless the session is paused.",
         works=_STARTED,
         otherwise="There is nothing to review ({status}): {because} {remedy}",
         fault=_not_to_review,

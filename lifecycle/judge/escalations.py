@@ -108,7 +108,7 @@ def pull_refused(view: SessionView) -> Finding | None:
 
 
 def ready_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to mark the bot's own draft as ready for review."""
+    """The bot's own draft could not be marked as ready for review."""
     pull = view.pull
     if pull is None or pull.state is not _OPEN or not pull.draft:
         return None
@@ -117,7 +117,7 @@ def ready_refused(view: SessionView) -> Finding | None:
 
 
 def merge_refused(view: SessionView) -> Finding | None:
-    """GitHub refused to merge the current head."""
+    """The current head could not be merged: GitHub or the bot refused, or all attempts failed."""
     pull = view.pull
     if pull is None:
         return None
@@ -181,8 +181,9 @@ def repairs_exhausted(view: SessionView) -> Finding | None:
     cause, pull, tries = causes.ci(view), view.pull, causes.repairs(view)
     if not cause or not pull or not causes.spent(cause, tries, view.policy.ci_repairs):
         return None
-    tried = f"the agent tried to repair them {counted(len(tries), 'time')}"
-    why = f"checks still fail after {tried}: {names(view.checks_to_fix)}"
+    tried = f"checks still fail after the agent tried to repair them {counted(len(tries), 'time')}"
+    why = tried if tries else "checks fail, and `ci-repairs` is 0"
+    why = f"{why}: {names(view.checks_to_fix)}"
     return Finding(keys.repairs_exhausted(pull.head), Reason.REPAIRS_EXHAUSTED, why)
 
 
@@ -227,7 +228,8 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
     cause, rounds = causes.review(view), causes.review_rounds(view)
     if cause is None or not causes.spent(cause, rounds, view.policy.review_rounds):
         return None
-    why = f"reviewers request more changes after {counted(len(rounds), 'round')} of review"
+    limit = f"{counted(len(rounds), 'round')} of review, the limit (`review-rounds`)"
+    why = f"comments or reviews came after {limit}, so the agent did not get them"
     return Finding(keys.rounds_exhausted(len(rounds)), Reason.REPAIRS_EXHAUSTED, why)
 
 
@@ -245,7 +247,7 @@ def review_without_commit(view: SessionView) -> Finding | Recheck | None:
         return None
     if wait := view.wait(at, view.policy.review_escalation_seconds):
         return wait
-    why = "the agent was sent the requested changes and pushed nothing"
+    why = "the agent has pushed nothing since it was sent the newest comments or reviews"
     return Finding(keys.no_result(cause), Reason.REPAIRS_EXHAUSTED, why)
 
 
@@ -259,6 +261,8 @@ def conflict_unresolved(view: SessionView) -> Finding | None:
     if not (view.without_commit_since(sent.at) if sent else over):
         return None
     why = "the conflict with the base branch remains after the agent was asked to resolve it"
+    if not sent and not causes.conflict_repairs(view):
+        why = "the branch conflicts with its base, and `conflict-repairs` is 0"
     return Finding(keys.no_result(cause), Reason.REPAIRS_EXHAUSTED, why)
 
 

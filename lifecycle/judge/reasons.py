@@ -42,8 +42,8 @@ _WORKSPACE: Final = "in the session's workspace on the server (its path is on th
 
 ADVICE: Final[Mapping[str, Advice]] = {
     Reason.PROVIDER_EXIT: Advice(
-        "On the server, run `mergewright logs SESSION` and fix what its end names, then write "
-        "`/mergewright start`.",
+        "On the server, run `mergewright logs SESSION` and fix the problem that the last lines "
+        "show, then write `/mergewright start`.",
         _WARNING,
         again="start",
     ),
@@ -98,7 +98,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.MANUALLY_KILLED: Advice("Write `/mergewright start` to continue.", _INFO),
     Reason.PR_CLOSED: Advice("Reopen the pull request to continue; its branch is kept.", _INFO),
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
-    Reason.LABEL_REMOVED: Advice("Add the label again to continue.", _INFO),
+    Reason.LABEL_REMOVED: Advice("Add the label or assignment again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
         "Write `/mergewright budget +5` for five dollars more, or raise the budget in the "
         "configuration."

@@ -133,7 +133,11 @@ def _terminated(view: SessionView) -> Finding | None:
         how = f" as {issue.state_reason}" if issue.state_reason else ""
         return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed{how}")
     if not issue.labelled:
-        return Finding(None, Reason.LABEL_REMOVED, "the label was removed from the issue")
+        return Finding(
+            None,
+            Reason.LABEL_REMOVED,
+            "the label or assignment that requested the agent was removed",
+        )
     return None
 
 

@@ -217,7 +217,10 @@ def ask_reviewers(judged: Judged) -> Wanted:
     key = keys.request_review(pull.number)
     yield do.RequestReview(key=key, number=pull.number, reviewers=reviewers)
     if refused := facts.failures.get(key):
-        because = f"its reviewers ({', '.join(reviewers)}) could not be asked: {refused.detail}"
+        because = (
+            f"the review could not be requested from {', '.join(reviewers)}: request it on GitHub,"
+            f" and check the setting `policy.reviewers`. GitHub's answer: {refused.detail}"
+        )
         yield judged.comment(keys.warning(key), "warning", session=facts.session, because=because)
 
 

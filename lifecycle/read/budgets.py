@@ -145,7 +145,7 @@ def _hours(scope: _Scope, name: str) -> Budget:
         name,
         f"{scope.name}_hours",
         lambda facts, _: spending(facts).active_seconds / _HOUR,
-        scope.says.replace("%", "budget of {limit:g} hours of work"),
+        scope.says.replace("%", "budget of {limit:g} h of work"),
         of_day=scope.of_day,
         dollars=False,
         seconds=_HOUR,

@@ -124,7 +124,7 @@ def _conversations(view: SessionView) -> str:
     """Return the unresolved conversations, for which a rule may block the merge; may be empty."""
     threads = view.pull.threads if view.pull else ()
     where = [
-        f"@{thread.remarks[0].author} on {thread.path}:{thread.line or '?'}"
+        f"@{thread.remarks[0].author} on {thread.path}{f':{thread.line}' if thread.line else ''}"
         for thread in threads
         if not thread.resolved and thread.remarks
     ]

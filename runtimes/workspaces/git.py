@@ -87,6 +87,10 @@ _REMEDIES = (
         r"[Rr]epository .*not found|does not appear to be a git repository|does not exist",
         "check the repository's address, and that the token may read it",
     ),
+    (
+        r"returned error: [34]\d\d|the answer is (too large|malformed)|an address without HTTPS",
+        "check the repository's Git LFS server and its quota",
+    ),
     (r"\.lock': File exists", "if no git runs there, remove the lock file it names"),
     (r"[Pp]ermission denied", "give access to it to the user that runs Mergewright"),
 )
@@ -192,7 +196,7 @@ def git(
         words = f"File too large: it printed more than {most} bytes"
         raise GitFailure(command, place, words, "look for huge files there") from None
     except RuntimeFailure as failure:  # There is no sandbox.
-        raise GitFailure(command, place, str(failure), "then try again") from None
+        raise GitFailure(command, place, str(failure), "make the sandbox work again") from None
     except subprocess.TimeoutExpired:
         words = f"it did not end within {seconds:g} seconds"
         remedy = "look for a slow disk or network, then try again"

@@ -218,11 +218,12 @@ class Mirror:
         git(self.path, "update-ref", "-d", kept.ref, kept.sha)
 
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
-        """Return a session's newest commit, and the commit with work preserved on top of it.
+        """Return a session's newest commit, and the last work preserved on it (see `Preserved`).
 
-        The newest commit is that of GitHub's branch, or one that builds on it: the session's commit
-        in the mirror, or the one at which work was last preserved. The second commit is None unless
-        the last preserved work was made at the newest commit. Returns None if no commit is known.
+        The newest commit is that of GitHub's branch. It is replaced by the session's commit in the
+        mirror, or by the one at which work was last preserved (the first parent of the commit with
+        that work), if that builds on it. The second value is None if no work was preserved, or the
+        last was preserved at another commit. Returns None if no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None

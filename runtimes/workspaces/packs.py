@@ -24,6 +24,7 @@ _FEW_OBJECTS = 100  #: `fetch.unpackLimit` of git.
 _ONCE = re.compile(rb"^(?:author|committer|encoding) ", re.MULTILINE)
 _HEADER_BYTES = 1024**2  #: The most of a commit's header, with the signed tags that it contains.
 _REMEDY = "have the agent remove it from its commits"
+_LESS = "have the agent leave generated files out of its commits"
 
 
 def write_pack(
@@ -47,7 +48,8 @@ def import_pack(repository: Path, pack: Path) -> None:
     with pack.open("rb") as opened:
         count = int.from_bytes(opened.read(12)[8:])
     if count > _MOST_OBJECTS:
-        raise GitFailure("index-pack", str(repository), f"it has {count} objects", _REMEDY)
+        words = f"the commits have {count:,} objects"
+        raise GitFailure("index-pack", str(repository), words, _LESS)
     objects = repository / "objects"
     with tempfile.TemporaryDirectory(dir=objects, prefix="tmp_") as folder:
         env = {"GIT_OBJECT_DIRECTORY": folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)}

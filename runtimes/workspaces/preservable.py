@@ -12,6 +12,7 @@ from runtimes.workspaces.repositories import pipe_of_git
 #: The most bytes that are preserved, of a file and of all together. Git would take hours for more.
 FILE_BYTES, ALL_BYTES = 1024**3, 8 * 1024**3
 _REMEDY = "remove it, or have the agent remove it"
+_LESS = "remove files that are not needed, or have the agent remove them"
 
 
 def check_pipes(*places: Path) -> None:
@@ -23,7 +24,7 @@ def check_pipes(*places: Path) -> None:
         name = pipe_of_git(*places)
     except subprocess.TimeoutExpired:
         words = "it has too many files to look for pipes"
-        raise GitFailure("status", str(places[0]), words, _REMEDY) from None
+        raise GitFailure("status", str(places[0]), words, _LESS) from None
     if name:
         raise GitFailure("status", str(places[0]), f"{name} is a pipe, not a file", _REMEDY)
 
@@ -37,10 +38,10 @@ def check_sizes(checkout: Path, names: Iterable[str]) -> None:
             continue
         total += status.st_size
         if status.st_size > FILE_BYTES or total > ALL_BYTES:
-            words = f"{readable(name)} has {status.st_size / 1e12:.1f} TB"
-            if status.st_size < 1e11:
-                words = f"the files up to {readable(name)} have {total / 1e9:.1f} GB"
-            raise GitFailure("add", str(checkout), f"{words}, too much to preserve", _REMEDY)
+            words = f"all uncommitted files have more than {ALL_BYTES / 1e9:.0f} GB"
+            if status.st_size > FILE_BYTES:
+                words = f"{readable(name)} has {status.st_size / 1e9:,.1f} GB"
+            raise GitFailure("add", str(checkout), f"{words}, too much to preserve", _LESS)
 
 
 def what_to_add(checkout: Path, status: Sequence[str]) -> tuple[list[str], str]:

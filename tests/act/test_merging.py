@@ -177,7 +177,7 @@ def test_a_method_that_the_repository_forbids_is_replaced_by_an_allowed_one(merg
 def test_a_method_that_a_person_named_is_not_replaced(merger: Merger) -> None:
     result = merger.tries_to_land(REBASE, (MERGE,), asked=True)
     assert isinstance(result, Rejected)
-    assert result.why == "acme/widgets forbids rebase; it allows merge"
+    assert result.why == "acme/widgets forbids rebase: first write `/mergewright merge merge`"
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [((MERGE, REBASE), False), (EVERY, True)])
@@ -188,7 +188,8 @@ def test_a_merge_that_would_close_other_issues_is_rejected_where_it_cannot_be_sq
     sha = (merger.site.workspace.head() or "")[:7]
     result = merger.tries_to_land(REBASE, allowed, asked)
     assert isinstance(result, Rejected)
-    assert f"a rebase would close other issues: reword {sha}, or" in result.why
+    assert ("`/mergewright merge squash`" in result.why) == asked
+    assert f"a rebase would close other issues: reword the messages of {sha}" in result.why
 
 
 def test_commits_merged_by_an_update_of_the_branch_are_not_listed_as_the_agents(

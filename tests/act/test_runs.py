@@ -105,7 +105,7 @@ def test_a_restore_without_branch_workspace_or_preserved_work_is_rejected(
     shutil.rmtree(site.workspace.place)
     refusal = site.tries_to_start(run=2)
     assert isinstance(refusal, Rejected)
-    assert "branch mergewright/12-it-breaks is gone" in refusal.why
+    assert "branch mergewright/12-it-breaks is not on GitHub" in refusal.why
     assert "no work" in refusal.why
     assert refusal.reason is Reason.BRANCH_GONE
 

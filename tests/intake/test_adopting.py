@@ -63,8 +63,8 @@ def test_a_pull_request_is_continued_on_its_branch(pull: Bench) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"repository": "ada/widgets"}, "its branch is in a fork, to which"),
-        ({"repository": ""}, "its branch is in a fork, to which"),
+        ({"repository": "ada/widgets"}, "the pull request's branch is in a fork, to which"),
+        ({"repository": ""}, "the pull request's branch is in a fork, to which"),
         ({"state": PullState.CLOSED}, "only an open pull request can be adopted"),
         ({"state": PullState.MERGED}, "only an open pull request can be adopted"),
     ],

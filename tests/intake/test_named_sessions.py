@@ -104,8 +104,8 @@ def test_a_command_that_names_no_session_goes_to_the_newest_and_says_so(several:
     assert granted(several) == ["widgets-12b"]
     (reply,) = replies(several)
     assert reply == (
-        "This issue has several sessions. `pause` went to widgets-12b, the newest one; the others"
-        " are widgets-12. To choose one, write `/mergewright SESSION pause`."
+        "This issue has several sessions. `pause` went to widgets-12b, the newest one; also open:"
+        " widgets-12. To choose one, write `/mergewright SESSION pause`."
     )
 
 

@@ -66,7 +66,7 @@ APPROVALS: dict[str, Scenario] = {
         ready(ASKED),
         S.MERGEABLE,
         does=f"{MERGES} Comment:answer",
-        says="at its current commit as soon as",
+        says="The current commit is merged once",
     ),
     "a reviewer approves twice": Scenario(
         ready(ASKED, AGAIN), S.MERGEABLE, does=f"{MERGES} Comment:answer Comment:answer"

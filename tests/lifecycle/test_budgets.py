@@ -42,7 +42,7 @@ for _name, _facts, _whose, _end in (
     SPENT[f"{_prefix}hours"] = (
         {_facts: Spending(active_seconds=7200.0)},
         {f"{_name}_hours": 2.0},
-        f"{_whose.format('2 hours of work')} is used up{_end}",
+        f"{_whose.format('2 h of work')} is used up{_end}",
     )
     SPENT[f"{_prefix}tokens"] = (
         {_facts: Spending(tokens=1000)},

@@ -306,7 +306,7 @@ def test_no_message_is_sent_to_a_blocked_or_active_agent() -> None:
         ("merge", "push", HEAD, "The merge method must be one of merge, rebase, squash."),
         ("cancel", "", HEAD, "No merge was requested."),
         ("agent", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
-        ("agent", "shell", HEAD, "That agent is already working on this session."),
+        ("agent", "shell", HEAD, "This session has that agent already."),
         ("review", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
     ],
 )
@@ -353,7 +353,7 @@ def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
     two = with_pull({"head": HEAD}, commands=())
     two = replace(two, pulls=(*two.pulls, replace(pull(draft=True, head=NEXT), number=35)))
     for head in (HEAD, NEXT):
-        assert answer(asking("merge", two, head=head)).startswith("The pull request is merged")
+        assert answer(asking("merge", two, head=head)).startswith("The current commit is merged")
     closed = replace(two, pulls=(two.pulls[0], replace(two.pulls[1], state=PullState.CLOSED)))
     assert answer(asking("merge", closed, head=NEXT)) == "The pull request is closed."
     ended = replace(closed, pulls=closed.pulls[:1], commands=())

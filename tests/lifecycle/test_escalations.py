@@ -204,8 +204,10 @@ SAYS = {
     "no_result:fix_ci": "the agent was sent the failed checks (unit, lint) but ended its turn "
     "without a commit",
     "checks_held": "checks were cancelled or wait for a person: unit",
-    "rounds_exhausted": "reviewers request more changes after 10 rounds of review",
-    "no_result:address_review": "the agent was sent the requested changes and pushed nothing",
+    "rounds_exhausted": "comments or reviews came after 10 rounds of review, the limit "
+    "(`review-rounds`), so the agent did not get them",
+    "no_result:address_review": "the agent has pushed nothing since it was sent the newest "
+    "comments or reviews",
     "no_result:resolve_conflict": "the conflict with the base branch remains after the agent was "
     "asked to resolve it",
     "no_result:commit_work": "the agent still has uncommitted work, although it was reminded",

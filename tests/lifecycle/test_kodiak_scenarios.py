@@ -55,7 +55,7 @@ ASKS: dict[str, Scenario] = {
         ready(*MERGE_COMMAND),
         S.MERGEABLE,
         does=f"{MERGES} Comment:answer",
-        says="The pull request is merged at its current commit as soon as nothing blocks it.",
+        says="The current commit is merged once nothing blocks it or pauses the session.",
         policy=PROPOSE,
     ),
     "never merge": Scenario(

@@ -73,7 +73,7 @@ EXAMPLES = {
         facts(issue=Issue(number=12, title="x", labelled=False)),
         S.TERMINATED,
         Reason.LABEL_REMOVED,
-        "the label was removed from the issue",
+        "the label or assignment that requested the agent was removed",
     ),
     "errored": Example(
         facts(

@@ -204,7 +204,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
     "label": (
         facts(issue=Issue(number=12, title="x", labelled=False)),
         Reason.LABEL_REMOVED,
-        "the label was removed from the issue",
+        "the label or assignment that requested the agent was removed",
     ),
     "start": (
         facts(failures={"start:first#1": replace(FAILURE, reason=Reason.SPAWN_FAILED)}),

@@ -178,9 +178,7 @@ def test_an_approval_and_a_merge_command_count_for_one_base_branch(world: World)
     pull = issue.pull
     pull.pull.check("unit", status="in_progress", suite="ci")  # It may not merge before the change.
     pull.reviewer_approves().pull.comment("/mergewright merge", by=ALICE)
-    pull.has_comment(
-        "The pull request is merged at its current commit as soon as nothing blocks it"
-    )
+    pull.has_comment("The current commit is merged once nothing blocks it or pauses the session")
     pull.pull.change_base("release", by=ALICE)
     pull.ci_passes()
     assert "review_required" in str(issue.becomes("review_pending").blockers)
@@ -203,7 +201,7 @@ def test_sessions_wait_for_a_free_slot(world: World) -> None:
         session = second.session
         return (
             session is not None
-            and "the server has no free session slot (limit: 1, including reserved slots)"
+            and "the server has no free session slot (limit: 1, with slots kept for others)"
             in session.because
         )
 
@@ -230,7 +228,7 @@ def test_the_discussion_of_an_issue_reaches_the_agent(world: World) -> None:
     assert prompt.index("Please paint them.") < prompt.index("One of each.")
     assert "Labels: color: red\nMilestone: Summer\n" in prompt
     assert "Issues and pull requests that refer to it: #2\n" in prompt
-    assert "\n2 older comments are left out here.\n" in prompt
+    assert "\nOlder comments left out here: 2.\n" in prompt
     assert "environment" not in prompt
     assert "Leak" not in prompt
 

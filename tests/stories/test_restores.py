@@ -51,7 +51,7 @@ def test_a_restore_without_branch_or_preserved_work_is_refused_with_a_reason(
     is_asked_for_again(world, issue)
     session = issue.becomes("errored")
     assert session.reason == "branch_gone"
-    assert "is gone from GitHub" in session.because
+    assert "is not on GitHub" in session.because
     eventually(
         lambda: any("preserved no work" in posted for posted in issue.comments_by()),
         "people are notified",

@@ -90,8 +90,8 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
         pipe_for("inner/.git/HEAD"),
         r"inner/\.git/HEAD is a pipe, not a file",
     ),
-    "a terabyte of nothing": (huge, "huge has 1.1 TB"),
-    "a terabyte in a nested repository": (huge_repository, "huge has 1.1 TB"),
+    "a terabyte of nothing": (huge, "huge has 1,099.5 GB"),
+    "a terabyte in a nested repository": (huge_repository, "huge has 1,099.5 GB"),
     "3,000 nested folders": (lambda path: nest(path, 3000), ""),
 }
 
@@ -106,7 +106,7 @@ def test_a_checkout_is_preserved_or_refused_and_then_removed(
     if refusal:
         with pytest.raises(GitFailure, match=refusal) as failed:
             mirror.preserve(worktree, 1)
-        assert "remove it, or have the agent" in str(failed.value)
+        assert "or have the agent remove" in str(failed.value)
     else:
         assert worktree.dirty()
         kept = mirror.preserve(worktree, 1)

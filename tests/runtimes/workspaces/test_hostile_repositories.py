@@ -175,7 +175,7 @@ def test_what_git_left_in_the_bots_repository_is_not_followed(
 
 LIMITS: dict[str, tuple[str, int, int, str | None]] = {
     "an object": ("FILE_BYTES", 1_000_000, 3 << 30, "has 0.0 GB"),
-    "the number of objects": ("_MOST_OBJECTS", 2, 5_000_000, "it has 3 objects"),
+    "the number of objects": ("_MOST_OBJECTS", 2, 5_000_000, "the commits have 3 objects"),
     "memory": ("_MEMORY_BYTES", 1 << 20, 4 << 30, None),
 }
 
