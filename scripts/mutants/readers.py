@@ -89,7 +89,7 @@ EQUIVALENT = {
     ("gemini.reader", "without self._transcripts.get(path)"): "it reads again what it knows",
     ("claude.reader", "without self._status_file in known"): "a known status has a file",
     ("aider.reader", "always '```' in words"): "it searches for nothing",
-    ("aider.reader", "always line.startswith(_NOT_WORDS)"): "`_note_line` tells words apart too",
+    ("aider.reader", "always line[:1] in _NOT_WORDS"): "`_note_line` tells words apart too",
     ("claude.files", "always native"): "it searches for nothing",
     ("codex.files", "always native"): "it searches for nothing",
     ("opencode.files", "without state in state and"): "it opens no database",

@@ -48,6 +48,12 @@ def test_the_last_complete_line_with_a_text_is_found(tmp_path: Path) -> None:
     assert last_line_with(log, "x") == "x 1"
 
 
+def test_the_last_line_of_a_long_file_is_found_before_earlier_ones(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("x 1\n" + ("." * 1_023 + "\n") * (4 * 1024 + 4) + "x 2\n")
+    assert last_line_with(log, "x") == "x 2"
+
+
 def test_a_line_across_two_steps_of_the_search_is_found_whole(tmp_path: Path) -> None:
     log, line = tmp_path / "log", "begin " + "-" * 3_000 + " x " + "-" * 3_000 + " end"
     log.write_text(f"first\n{line}\n" + ("." * 1_023 + "\n") * (4 * 1024 - 4))
