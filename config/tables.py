@@ -24,7 +24,8 @@ CheckoutPath = Annotated[
 ]
 #: `owner/name`, or a URL without credentials.
 SubmoduleName = Annotated[
-    str, Meta(pattern=_SUBMODULE, description="OWNER/NAME, or an https URL without a password")
+    str,
+    Meta(pattern=_SUBMODULE, description="OWNER/NAME, or an https URL without user, query or #"),
 ]
 
 

@@ -120,7 +120,7 @@ class LeaderLease:
         who = f"another bot ({leader[0].partition('/')[0]})" if leader else "another bot"
         if leader and leader[0].endswith(CLEANUP):
             who = "`mergewright cleanup`"
-        why = f"{who} works on {self.data}; this one waits for it to end"
+        why = f"{who} works on {self.data}; this bot waits for it to end"
         if why != self.standby_reason:
             self.standby_reason = why
             log.warning("on standby: %s", why)

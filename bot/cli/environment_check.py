@@ -246,10 +246,11 @@ def _memory(settings: Settings, end: SandboxEnd, output: OutputScan) -> CheckRes
     if output.out_of_memory:
         return fail(f"a program ran out of memory; {words}", remedy)
     if output.no_space:
-        return fail(
-            "no space left: temporary folders are in memory and may fill half of the memory limit",
-            remedy,
+        room = (
+            "may fill half of the memory limit" if limit else "have 2048 MB without a memory limit"
         )
+        remedy = remedy if limit else "set memory-mb under [sandbox] to more than 4096"
+        return fail(f"no space left: temporary folders are in memory and {room}", remedy)
     return None
 
 

@@ -118,8 +118,8 @@ def set_frozen(
     now = Text(f"{what} is {'now' if changed else 'already'} {state}")
     others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
     if not changed and not frozen and not as_json:
-        itself = "".join(f"; {screens.freeze_line(one)}" for one in freezes)
-        raise CliError(f"{what}{' itself' if freezes else ''} is not frozen{itself}", PROBLEM)
+        others_too = "".join(f"; {screens.freeze_line(one)}" for one in freezes)
+        raise CliError(f"there is no freeze of {what} to undo{others_too}", PROBLEM)
     screens.report(freezes, Group(now, *others), as_json=as_json)
     if not changed and not frozen:
         raise typer.Exit(PROBLEM)

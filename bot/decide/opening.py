@@ -237,10 +237,10 @@ class Opening:
 def _edited(candidate: Candidate, then: str) -> str:
     if candidate.edited_by is None:
         return ""
-    who = f"@{candidate.edited_by}" if candidate.edited_by else "somebody"
+    who = f" (@{candidate.edited_by})" if candidate.edited_by else ""
     return (
-        f"{who}, who has no write access, edited the title or description after {then}: read them,"
-        " then repeat the request"
+        f"somebody without write access{who} edited the title or description after {then}: read"
+        " them, then repeat the request"
     )
 
 

@@ -140,7 +140,8 @@ def http_failure(
     if status == 403 and "repository was archived" in error.lower():
         # Until the bot knows that the repository is archived, sessions still order actions.
         return TryLater(
-            f"{message} It is sent again once the repository is unarchived.", now + REINSTALL
+            f"{message} The request is sent again once the repository is unarchived.",
+            now + REINSTALL,
         )
     if status in (408, 429) or status >= 500:
         return TryLater(message, _wait_of(headers, now))

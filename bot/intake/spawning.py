@@ -96,7 +96,8 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
     if wanted.branch and not BRANCH.fullmatch(wanted.branch):
         raise InvalidArgument(
             f"{wanted.branch[:100]!r} is not a branch name: use at most 100 letters, digits, dots,"
-            " dashes, underscores and slashes, with a letter or digit first"
+            " dashes, underscores and slashes, with a letter or digit first; no dot or slash may be"
+            " last or follow another one, and no part may end in .lock"
         )
     if not 0 <= wanted.budget_usd <= MOST_USD:
         raise InvalidArgument(f"a budget may have at most {MOST_USD:,.0f} US dollars")

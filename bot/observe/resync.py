@@ -61,7 +61,8 @@ class Resync:
         """Return the subjects whose fingerprint differs from that of the last read.
 
         A failed batch is halved and repeated, because GitHub may fail at a single subject. Such a
-        subject counts as changed.
+        subject counts as changed. At a rate limit, or after many failures, the subjects that were
+        not compared yet are left out until the next resync.
         """
         waiting = [
             subjects[at : at + FINGERPRINT_BATCH]

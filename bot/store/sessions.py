@@ -187,7 +187,7 @@ class SessionsTable(StoreTable):
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return the id of the session that each pair of repository and subject concerns, if any.
 
-        A subject may be one of `of_subject`, `number:12` for an issue or a pull request, or
+        A subject is one that `of_subject` takes, or `number:12` for an issue or a pull request, or
         `session:widgets-12b` for a session by its id.
         """
         wanted = [
@@ -208,7 +208,7 @@ class SessionsTable(StoreTable):
         return [row["number"] for row in self._all(BLOCKED_BY, (repository, f"#{number}"))]
 
     def branches_onto(self, repository: str, base: str) -> list[str]:
-        """Return the branches of sessions with an open pull request into the branch `base`."""
+        """Return the branches of open sessions with an open pull request into the branch `base`."""
         return [row["branch"] for row in self._all(BRANCHES_ONTO, (repository, base))]
 
     def version(self, session: str) -> int:

@@ -90,7 +90,7 @@ def incident_over(text: str, url: str) -> Words:
     """Say that the problem of an incident is solved."""
     return _words(
         "Mergewright's problem is solved",
-        f"It said: {_block(full_stop(text))}",
+        f"The earlier message said: {_block(full_stop(text))}",
         f"See: {url}",
     )
 

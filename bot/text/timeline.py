@@ -71,7 +71,7 @@ _OBSERVED: Final = tuple(
         (r"issue closed(?:: (.*))?", Line("The issue was closed: {0}")),
         (r"issue reopened", Line("The issue was reopened")),
         (r"label added", Line("The label was added to the issue")),
-        (r"label removed", Line("The label was removed from the issue", "warn")),
+        (r"label removed", Line("The label or assignment was removed from the issue", "warn")),
         (r"blocked by: (.*)", Line("The issue is blocked by {0}", "warn")),
         (r"not blocked", Line("The issue is no longer blocked")),
         (r"(#\d+) is merged", Line(_MERGED, "landed", detail_of=_MERGED)),
@@ -184,7 +184,7 @@ def _passes(checks: list[CheckChange]) -> str:
 
 
 def created_line(issue: int, origin: str, actor: str) -> Line:
-    """Return the first sentence of a session.
+    """Return the first line of a session's timeline: what the session was opened for.
 
     `issue` is 0 if there is none. An empty `actor` is not named. `origin`: see `Origin`.
     """

@@ -1,4 +1,4 @@
-"""Notifies open pages of changed sessions (server-sent events)."""
+"""Tells open pages which sessions have changed (server-sent events)."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -94,7 +94,10 @@ class Reach:
         return min((roles.get(one, Role.NONE) for one in self._projects), default=Role.NONE)
 
     def snapshot(self) -> Callable[[str], Role] | None:
-        """Return a function with the present roles by project, or None without any role."""
+        """Return a function from a project's name to the visitor's present role there.
+
+        Returns None if the visitor has no role in any project.
+        """
         if self.is_whole:
             return lambda _: self.visitor.most
         roles = self.roles()

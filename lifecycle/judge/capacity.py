@@ -74,7 +74,7 @@ class _Cap(NamedTuple):
 
 
 #: Slots that the session at the front of the queue reserves count, too.
-_LIMIT: Final = "limit: {most}, with slots kept for others"
+_LIMIT: Final = "limit: {most}, including any kept for others"
 _CAPS: Final = (
     _Cap(
         lambda one: "",

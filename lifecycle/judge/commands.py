@@ -88,8 +88,7 @@ def _no_such_agent(judged: Judged, command: Command) -> str:
 def mode_fault(agent: str, mode: str, allowed: Collection[str]) -> str:
     """Return why an agent cannot run in a permission mode; empty if it can.
 
-    `mode` is empty if none was given. `allowed` has the agent's modes; it is empty if the agent has
-    no modes.
+    `mode` is empty if none was given, and `allowed`, the agent's modes, if the agent has none.
     """
     if not mode or mode in allowed:
         return ""
@@ -210,7 +209,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         otherwise="",
     ),
     "unfreeze": CommandRule(
-        "Unfrozen: the bot works on it again.", works=_EVERY, otherwise="", fault=_not_frozen
+        "The session is no longer frozen.", works=_EVERY, otherwise="", fault=_not_frozen
     ),
     "start": CommandRule(
         f"The session continues {_AS_SOON}",
@@ -266,7 +265,8 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         fault=_nothing_to_cancel,
     ),
     "update": CommandRule(
-        "The branch is updated once the agent rests and nothing pauses it.", fault=_not_to_update
+        "The branch is updated once the agent rests and nothing pauses the session.",
+        fault=_not_to_update,
     ),
     "agent": CommandRule(
         "`{agent}` takes over once nothing pauses the session and the limits of concurrent "
@@ -274,7 +274,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         fault=_not_to_hand_over,
     ),
     "review": CommandRule(
-        "The review starts at the end of the agent's turn, unless the session is paused.",
+        "The review starts once the agent rests and nothing pauses the session.",
         works=_STARTED,
         otherwise="There is nothing to review ({status}): {because} {remedy}",
         fault=_not_to_review,

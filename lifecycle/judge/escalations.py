@@ -230,6 +230,8 @@ def rounds_exhausted(view: SessionView) -> Finding | None:
         return None
     limit = f"{counted(len(rounds), 'round')} of review, the limit (`review-rounds`)"
     why = f"comments or reviews came after {limit}, so the agent did not get them"
+    if not rounds:
+        why = "comments or reviews came, which the agent does not get: `review-rounds` is 0"
     return Finding(keys.rounds_exhausted(len(rounds)), Reason.REPAIRS_EXHAUSTED, why)
 
 

@@ -125,7 +125,7 @@ def _killed(view: SessionView) -> Finding | None:
 
 
 def _terminated(view: SessionView) -> Finding | None:
-    """Return a finding if the pull request or issue was closed, or the label was removed."""
+    """Return a finding if the pull request or issue was closed, or the request withdrawn."""
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
         return Finding(None, Reason.PR_CLOSED, "the pull request was closed without a merge")

@@ -219,7 +219,7 @@ def ask_reviewers(judged: Judged) -> Wanted:
     if refused := facts.failures.get(key):
         because = (
             f"the review could not be requested from {', '.join(reviewers)}: request it on GitHub,"
-            f" and check the setting `policy.reviewers`. GitHub's answer: {refused.detail}"
+            f" and check the setting `policy.reviewers`. The error: {refused.detail}"
         )
         yield judged.comment(keys.warning(key), "warning", session=facts.session, because=because)
 

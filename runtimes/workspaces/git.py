@@ -88,7 +88,8 @@ _REMEDIES = (
         "check the repository's address, and that the token may read it",
     ),
     (
-        r"returned error: [34]\d\d|the answer is (too large|malformed)|an address without HTTPS",
+        r"(?:GET|PUT|POST) returned error: [34]\d\d|the answer is (?:too large|malformed)"
+        r"|an address without HTTPS",
         "check the repository's Git LFS server and its quota",
     ),
     (r"\.lock': File exists", "if no git runs there, remove the lock file it names"),

@@ -38,7 +38,7 @@ def check_sizes(checkout: Path, names: Iterable[str]) -> None:
             continue
         total += status.st_size
         if status.st_size > FILE_BYTES or total > ALL_BYTES:
-            words = f"all uncommitted files have more than {ALL_BYTES / 1e9:.0f} GB"
+            words = f"the uncommitted files together have more than {ALL_BYTES // 10**9} GB"
             if status.st_size > FILE_BYTES:
                 words = f"{readable(name)} has {status.st_size / 1e9:,.1f} GB"
             raise GitFailure("add", str(checkout), f"{words}, too much to preserve", _LESS)

@@ -302,7 +302,9 @@ def test_a_project_or_everything_is_frozen_and_unfrozen(
     assert (all_of_it["scope"], one["scope"]) == ("", "project:widgets")
     assert mergewright("unfreeze", "--all").out.startswith("everything is now unfrozen\n")
     result = mergewright("unfreeze", "--all")
-    says = "mergewright: everything itself is not frozen; project widgets is frozen by cli:"
+    says = (
+        "mergewright: there is no freeze of everything to undo; project widgets is frozen by cli:"
+    )
     assert (result.code, result.out, result.err.startswith(says)) == (1, "", True)
     assert mergewright("unfreeze", "--all", "--json").code == 1
     assert "the project, by cli:" in mergewright("show", "widgets-12").out

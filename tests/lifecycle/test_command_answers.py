@@ -39,10 +39,10 @@ APPLIED = {
         "The current commit is merged once nothing blocks it or pauses the session.\n"
         "- a review is req"
     ),
-    "update": "The branch is updated once the agent rests and nothing pauses it.",
+    "update": "The branch is updated once the agent rests and nothing pauses the session.",
     "agent": "`codex` takes over once nothing pauses the session and the limits of concurrent "
     "sessions allow it.",
-    "review": "The review starts at the end of the agent's turn",
+    "review": "The review starts once the agent rests",
     "budget": "Budget raised.\n- spent: 0.00 of 10.00 USD",
 }
 #: A status in which the command is refused, and the reply.
@@ -165,7 +165,7 @@ def test_a_freeze_is_answered_at_once_and_holds_everything_else(status: Status) 
 def test_a_freeze_that_was_undone_before_its_reply_gets_none(status: Status) -> None:
     session = replace(IN[status], commands=(*IN[status].commands, FREEZE, UNFREEZE))
     replies = {key: text for key, text in answers(decision(session)).items() if "freeze" in key}
-    assert replies == {"command_applied:comment-unfreeze": "Unfrozen: the bot works on it again."}
+    assert replies == {"command_applied:comment-unfreeze": "The session is no longer frozen."}
 
 
 @pytest.mark.parametrize("status", Status)

@@ -93,7 +93,7 @@ def test_refused_reviewers_are_reported_once_and_block_nothing() -> None:
     assert isinstance(warning, do.Comment)
     because = warning.values["because"]
     assert because.startswith("the review could not be requested from rob: request it on GitHub")
-    assert because.endswith("GitHub's answer: there is no @rob")
+    assert because.endswith("The error: there is no @rob")
     assert judged.status is decision(with_pull({}), reviewers=("rob",)).status
     assert "request_review:34" not in keys(session, reviewers=("rob",))
     assert "warning:request_review:34" not in keys(

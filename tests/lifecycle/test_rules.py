@@ -211,10 +211,10 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=ended(1),
-            waits="the server has no free session slot (limit: 4, with slots kept for others)",
+            waits="the server has no free session slot (limit: 4, including any kept for others)",
         ),
         "the agent's program ended; it will be started again; the server has no free session slot "
-        "(limit: 4, with slots kept for others)",
+        "(limit: 4, including any kept for others)",
         (),
     ),
     "working, by evidence": (
@@ -226,9 +226,9 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server has no free session slot (limit: 4, with slots kept for others)",
+            waits="the server has no free session slot (limit: 4, including any kept for others)",
         ),
-        "stopped; the server has no free session slot (limit: 4, with slots kept for others)",
+        "stopped; the server has no free session slot (limit: 4, including any kept for others)",
         (),
     ),
     "red": (

@@ -1,4 +1,7 @@
-"""The base of a repository that its parts use: names, branches, rules, labels and events."""
+"""The base class of the stand-in's repository, on which its other parts build.
+
+It has names, branches, rules, labels and events.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
