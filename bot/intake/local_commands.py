@@ -48,7 +48,7 @@ def build_command(
         near = get_close_matches(kind, LOCAL_COMMANDS, n=1)
         meant = f"did you mean {near[0]}? " if near else ""
         raise InvalidArgument(
-            f"there is no {kind!r}; {meant}known: {', '.join(sorted(LOCAL_COMMANDS))}"
+            f"there is no command {kind!r}; {meant}known: {', '.join(sorted(LOCAL_COMMANDS))}"
         )
     read = parse_argument(command, text)
     known = next((one for one in session.commands if one.key == key), None)

@@ -14,6 +14,7 @@ from bot.store import Session, Store, UsageFilter, UsageRow, UsageTotal
 from bot.text import page_text
 from config.projects import project_of
 from config.settings import ModelPrice, ProjectSettings
+from lifecycle.model.text import counted
 
 #: The number of days that are shown by default.
 DEFAULT_DAYS: Final = 30
@@ -110,12 +111,13 @@ def costs(
         replace(one, name=project_of(projects, one.name) or one.name)
         for one in store.usage.totals("repository", among=among)
     ]
+    when = "in the week from" if step == "week" else "on"
     return Costs(
         filter=filter,
         total=total,
         step=step,
         days=days,
-        plot=plot([Column(f"{_dollars(one)} on {one.name}", _bar(one)) for one in days]),
+        plot=plot([Column(f"{_dollars(one)} {when} {one.name}", _bar(one)) for one in days]),
         projects=_most(by_project),
         agents=_most(store.usage.totals("agent", among=among)),
         people=_most(store.usage.totals("person", among=among)),
@@ -214,7 +216,7 @@ def _most(totals: Iterable[UsageTotal]) -> tuple[UsageTotal, ...]:
     """Return the totals that cost most, the highest first, and at the end one for all others."""
     rows = sorted(totals, key=lambda one: -one.cost_usd)
     others = rows[_ROWS:]
-    rest = [_added(f"{len(others)} others", others)] if others else []
+    rest = [_added(counted(len(others), "other"), others)] if others else []
     return (*rows[:_ROWS], *rest)
 
 

@@ -100,7 +100,9 @@ class Transcripts:
             raise NoTranscript(f"{session.id} has no run {run}")
         kind = self._store.agents.type_of_run(session, run)
         if kind not in self._adapters:
-            raise NoTranscript(f"[agent-types.{kind}] is no longer configured")
+            raise NoTranscript(
+                f"[agent-types.{kind}] is no longer configured; the conversation needs it"
+            )
         runs = self._store.outbox.run_starts(session.id)
         begun, over = runs.get(run, _FIRST), runs.get(run + 1, _LAST)
         ref = RunRef(session=session.id, run=run, agent_type=kind, branch=session.branch)

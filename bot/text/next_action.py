@@ -56,7 +56,7 @@ LOOK: Final = "Look at the terminal"
 IN_CHAT: Final = "Nothing to do: write to the agent in its terminal or here."
 #: The next step of a session that waits for no person, by its status.
 BY_ITSELF: Final[Mapping[str, str]] = {
-    Status.QUEUED: "Nothing to do: the session starts by itself.",
+    Status.QUEUED: "The session starts by itself once the reason for its wait is gone.",
     Status.SPAWNING: "Nothing to do: the agent is being started.",
     Status.WORKING: "Nothing to do: the agent is working.",
     Status.PR_OPEN: "See what blocks the merge: it may need a person.",

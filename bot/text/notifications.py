@@ -89,7 +89,7 @@ def incident(text: str, url: str) -> Words:
 def incident_over(text: str, url: str) -> Words:
     """Say that the problem of an incident is solved."""
     return _words(
-        "Mergewright's problem is solved",
+        "A problem of Mergewright is solved",
         f"The earlier message said: {_block(full_stop(text))}",
         f"See: {url}",
     )

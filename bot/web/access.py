@@ -166,9 +166,12 @@ class Access:
         return self.sign_ins.find(connection.cookies.get(self.sign_ins.name, ""), note=note)
 
     def _not_signed_in(self) -> NotAuthorizedException:
-        says, remedy = "The page token is required.", _BEARER
+        says, remedy = "The page token is missing or wrong.", _BEARER
         if self._settings.takes_people:
-            says, remedy = "You are not signed in.", _OWN_BEARER
+            says, remedy = (
+                "You are not signed in, or your token is unknown, revoked or expired.",
+                _OWN_BEARER,
+            )
         headers = {"www-authenticate": "Bearer"}
         return NotAuthorizedException(says, headers=headers, extra={"remedy": remedy})
 

@@ -57,7 +57,7 @@ class FreezeViews:
             return
         known = ", ".join(projects) or "none"
         raise ClientException(
-            f"Cannot freeze the scope {scope[:80]!r}.",
+            f"There is no scope {scope[:80]!r}.",
             status_code=404 if kind == "project" else 400,
             extra={
                 "remedy": f"Use `all` for everything or project:NAME (known: {known})."

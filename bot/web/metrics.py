@@ -72,11 +72,15 @@ class _State(Collector):
         reads = state.refreshes
         yield _gauge("refreshes", "Issues and pull requests to read again.", reads.rows)
         age = age_seconds(reads, now)
-        yield _gauge("refresh_age_seconds", "Age of the oldest request to read one.", age)
+        yield _gauge(
+            "refresh_age_seconds", "Age of the oldest request to read something again.", age
+        )
         rows = {(name,): one.rows for name, one in state.outbox.items()}
         yield _table("outbox_actions", "Actions that are not done.", ("state",), rows)
         ages = {(name,): age_seconds(one, now) for name, one in state.outbox.items()}
-        yield _table("outbox_age_seconds", "Age of the oldest such action.", ("state",), ages)
+        yield _table(
+            "outbox_age_seconds", "Age of the oldest action that is not done.", ("state",), ages
+        )
         yield from self._usage()
 
     def _usage(self) -> Iterable[Metric]:

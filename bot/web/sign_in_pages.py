@@ -152,8 +152,8 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
             raise PermissionDeniedException(
                 f"@{user.login} has no role in any project here.",
                 extra={
-                    "remedy": "Ask an administrator of a repository to add you as a collaborator:"
-                    " that a repository is public is not enough."
+                    "remedy": "Ask an administrator of a repository to add you as a collaborator."
+                    " Being able to read a public repository is not enough."
                 },
             )
         return signed_in(request, visitor, page)

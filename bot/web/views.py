@@ -388,7 +388,7 @@ def http_errors() -> Iterator[None]:
     except InvalidArgument as problem:
         raise ClientException(f"{problem}.") from problem
     except HeadChanged as problem:
-        remedy = "Review its current commit, then send the command with a new key."
+        remedy = "Review the pull request's current commit, then give the command again."
         raise ClientException(f"{problem}.", status_code=409, extra={"remedy": remedy}) from problem
     except SessionExists as problem:
         remedy = "Ask for another session of the issue, or give this one a command."

@@ -32,7 +32,7 @@ def test_an_agent_has_a_page_with_its_ledger_and_its_sessions(site: Site) -> Non
     page = words(site, "/agents/ada")
     for said in (
         *("Sessions 3, 1 failed, 1 merged", "1 open session", "Tokens 3,000"),
-        *("100% merged without repairs", "Cost $4.50 , $4.50 for each merge"),
+        *("100% of the merged sessions, without repairs", "Cost $4.50 , $4.50 for each merge"),
         "Part &lt;3&gt; widgets-3",
     ):
         assert said in page, said

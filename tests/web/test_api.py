@@ -133,8 +133,11 @@ def test_a_missing_or_invalid_idempotency_key_is_refused(site: Site, key: str) -
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        ({"kind": "stopp"}, "there is no 'stopp'; did you mean stop? known: agent, allow, answer,"),
-        ({"kind": "help"}, "there is no 'help'"),
+        (
+            {"kind": "stopp"},
+            "there is no command 'stopp'; did you mean stop? known: agent, allow, answer,",
+        ),
+        ({"kind": "help"}, "there is no command 'help'"),
         ({"kind": "tell"}, "tell needs a text"),
         ({"kind": "budget", "text": "lots"}, "budget needs an amount in US dollars"),
         ({"kind": "merge", "text": "squish"}, "merge takes at most one of"),
@@ -206,7 +209,7 @@ def test_a_merge_at_another_head_is_refused(site: Site) -> None:
     response = asked(site, session, kind="merge", head="b" * 40)
     assert response.status_code == 409
     assert response.json()["detail"] == "no open pull request of widgets-1 is at bbbbbbb."
-    assert "Review its current commit" in response.json()["remedy"]
+    assert "Review the pull request's current commit" in response.json()["remedy"]
     assert commands(site, session) == []
 
 
@@ -293,7 +296,7 @@ def test_an_unknown_scope_cannot_be_frozen(site: Site, scope: str, status: int) 
     site.session(1)
     response = site.http.put(f"/api/v1/freezes/{scope}", headers=bearer())
     assert response.status_code == status
-    assert response.json()["detail"] == f"Cannot freeze the scope {scope!r}."
+    assert response.json()["detail"] == f"There is no scope {scope!r}."
     assert "known: widgets" in response.json()["remedy"]
 
 

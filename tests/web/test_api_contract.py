@@ -102,7 +102,7 @@ def test_a_route_requires_the_token(site: Site, route: HTTPRouteHandler) -> None
         response = sent(site, route, **headers)
         problem = checked_problem(response, 401)
         assert response.headers["www-authenticate"] == "Bearer"
-        assert problem["detail"] == "The page token is required."
+        assert problem["detail"] == "The page token is missing or wrong."
     assert site.store.sessions.get("widgets-1").commands == ()  # type: ignore[union-attr]
 
 

@@ -193,7 +193,7 @@ def test_deliveries_are_filtered_and_paged(site: Site) -> None:
 
 
 def test_without_deliveries_the_page_says_what_to_check(site: Site) -> None:
-    assert "GitHub has sent no webhook yet." in shown(site, "/deliveries")
+    assert "No webhook is stored for the projects that you see." in shown(site, "/deliveries")
 
 
 def test_a_delivery_of_an_older_version_has_no_record(site: Site) -> None:

@@ -22,7 +22,7 @@ def words(site: Site, path: str = "/health") -> str:
 def test_whether_the_bot_is_healthy_is_one_click_from_the_board(site: Site) -> None:
     assert '<a href="/health">Health</a>' in site.seen("/").text
     page = words(site)
-    assert "Health healthy Nothing is wrong" in page
+    assert "Health healthy This instance is active" in page
     report = site.seen("/api/v1/health").json()
     assert (report["healthy"], report["problems"]) == (True, [])
 

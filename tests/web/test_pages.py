@@ -314,7 +314,7 @@ def test_the_agents_page_lists_agents_and_is_linked(site: Site) -> None:
     for words in (
         "1 session<",
         "0 repairs<",
-        "1 live",
+        "1 open session",
         "Sign out",
         '<a href="/">Sessions</a>',
     ):
@@ -337,9 +337,9 @@ def test_the_agents_page_shows_their_results(site: Site, monkeypatch: pytest.Mon
     monkeypatch.setattr(site.store.agents, "records", lambda *_: [ada])
     page = site.seen("/agents").text
     for words in (
-        *("<strong>ada</strong>", "5 sessions<", "1 live", "4 merged<", "3 repairs<"),
+        *("<strong>ada</strong>", "5 sessions<", "1 open session", "4 merged<", "3 repairs<"),
         *(
-            "25% merged on the first pass",
+            "25% of the merged on the first pass",
             "2 review rounds<",
             "$7.50<",
             "9 unpriced tokens<",

@@ -94,8 +94,8 @@ def test_a_frozen_project_says_so(site: Site) -> None:
 def test_an_empty_project_says_how_to_start_a_session(site: Site) -> None:
     page = words(site, "/projects/widgets")
     assert "Add the label mergewright to an issue of acme/widgets to start one." in page
-    assert "none has arrived yet" in page
-    assert "no webhook yet" in words(site, "/projects")
+    assert "none is stored" in page
+    assert "no recent webhook" in words(site, "/projects")
 
 
 def test_an_unknown_project_is_not_found(site: Site) -> None:

@@ -93,7 +93,7 @@ def clicked(site: Site, page: str, link: str) -> str:
         (("The greeting is in English",), "The agent committed 3f2a91c"),
         (("The greeting is in English", "Changes"), "greeting.py +1 −1"),
         (("Deliveries",), "The repository acme/gears is not a project here"),
-        (("Health",), "Health healthy Nothing is wrong"),
+        (("Health",), "Health healthy This instance is active"),
         ((), "Pull request #9 was merged, as @rob commanded."),
     ],
     ids=[

@@ -65,7 +65,7 @@ def test_what_cannot_be_undone_is_confirmed(site: Site) -> None:
 
 def test_the_output_of_the_setup_is_shown_as_text(site: Site) -> None:
     site.session(1)
-    assert "No commands of the project have run" in tab(site, "setup")
+    assert "No run of the project's commands" in tab(site, "setup")
     says = "the set-up of the workspace failed with exit code 3 after 2 s"
     site.steps = [StepLog(step="setup", says=says, failed=True, log="<b>\x1b[31mno compiler")]
     page = tab(site, "setup")
@@ -110,7 +110,7 @@ def test_the_resources_of_a_run_are_shown_while_it_runs(site: Site) -> None:
 
 def test_without_a_program_the_terminal_says_why(site: Site) -> None:
     site.session(1)
-    assert "program is not running now" in tab(site, "terminal")
+    assert "The agent's terminal shows nothing now" in tab(site, "terminal")
     site.end("widgets-1", Status.MERGED)
     assert "The session has ended" in tab(site, "terminal")
 
