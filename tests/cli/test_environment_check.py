@@ -46,7 +46,7 @@ def test_a_repository_whose_set_up_and_tests_pass_is_ok(sandboxed: SandboxedProj
     )
     about = "clone, 5 commits of each branch; only docs; submodules acme/lib"
     assert lines["workspace"].says == about
-    assert lines["sandbox"].says == "bubblewrap; 8192 MB, 2048 processes"
+    assert lines["sandbox"].says == "bubblewrap; 8192 MB of memory, 2048 processes"
     assert lines["set-up"].says.startswith("1 command, ")
     sandboxed.is_configured()
     result = sandboxed("doctor", "--repo", "ACME/Widgets")
@@ -71,7 +71,7 @@ def test_missing_programs_and_refused_hosts_are_named_with_their_remedies(
     assert "no-such-tool: not found" in lines["tests"].says
     programs, network = lines["programs"], lines["network"]
     assert programs.says == "not found: hidden-tool, no-such-tool"
-    assert f"hidden-tool is in {tool.parent}: add that to `readable`" in programs.remedy
+    assert f"hidden-tool is in {tool.parent}: add it to `readable`" in programs.remedy
     assert "no-such-tool is not on the PATH of this machine" in programs.remedy
     assert "refused: a.example:443, once" in network.says
     line = 'network = ["index.example", "a.example", "b.example:8080"]'
