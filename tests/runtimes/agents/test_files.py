@@ -50,7 +50,7 @@ def test_the_last_complete_line_with_a_text_is_found(tmp_path: Path) -> None:
 
 def test_the_last_line_of_a_long_file_is_found_before_earlier_ones(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("x 1\n" + ("." * 1_023 + "\n") * (4 * 1024 + 4) + "x 2\n")
+    log.write_text("x 1\n" + ("." * 1_023 + "\n") * (8 * 1024 + 4) + "x 2\n")
     assert last_line_with(log, "x") == "x 2"
 
 
