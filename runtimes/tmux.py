@@ -80,6 +80,8 @@ class Tmux:
         #: The supervisors that were found alive, with their tmux servers as parent processes.
         self._living: dict[str, supervised.Living] = {}
         self._captured: dict[str, _Captured] = {}
+        #: The runs whose servers were made to collect an exit.
+        self._collected: set[str] = set()
         #: The runs with a killed supervisor of which no process is left.
         self._without_orphans: set[str] = set()
 
@@ -261,6 +263,7 @@ class Tmux:
         if run.is_dir():  # Again, for a supervisor that was starting the first time.
             supervised.end(run, grace_seconds)
         run.unlink(missing_ok=True)
+        self._collected.discard(name)
         for known in (self._exits, self._living, self._captured):
             known.pop(name, None)
 
@@ -286,7 +289,8 @@ class Tmux:
         if dead == "1" and not self._supervisor(self._runs / name):
             end = self._record(name) or Exit(at=at)  # Without one, the supervisor could not start.
             if end.code is None and end.signal is None:
-                if not code and not killed:
+                if not code and not killed and name not in self._collected:
+                    self._collected.add(name)  # Before 3.3, tmux never names a signal.
                     self._servers.run(name, "run-shell", "-b", "true")
                 number = int(killed) if killed else None  # On Linux tmux names no signals.
                 end = replace(end, code=int(code) if code else None, signal=number)
