@@ -261,7 +261,8 @@ def test_an_issue_edited_by_an_outsider_after_the_command_is_refused(
     later = conversation.bench.scenario.clock() + timedelta(seconds=1)
     conversation.bench.labelled(edits=(IssueEvent(actor="mallory", at=later),))
     conversation.command("start")
-    assert "edited the title or description" in conversation.comments[0][1]
+    says = "without write access (@\u200bmallory) edited the title or description after"
+    assert says in conversation.comments[0][1]
     assert conversation.store.sessions.all() == []
 
 

@@ -30,7 +30,12 @@ NOW, HEAD = datetime(2030, 1, 1, tzinfo=UTC), "a" * 40
 @pytest.mark.parametrize(
     ("change", "text", "tone", "minor"),
     [
-        ("agent waiting input: May I?", "The agent waits for an answer: May I?", "warn", False),
+        (
+            "agent waiting input: May I use a_b?",
+            "The agent waits for an answer: May I use a_b?",
+            "warn",
+            False,
+        ),
         ("agent active: output grew", "The agent is at work: output grew", "calm", True),
         ("agent ready", "The agent has finished its turn", "calm", True),
         ("agent blocked: no credit", "The agent is blocked: no credit", "bad", False),

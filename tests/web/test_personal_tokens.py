@@ -110,9 +110,9 @@ def test_a_token_is_revoked_by_its_owner_or_with_the_page_token(alice: People) -
     ("fields", "says"),
     [
         ({"name": "  "}, "a token needs a name"),
-        ({"days": "0"}, "at most 365 days"),
-        ({"days": "366"}, "at most 365 days"),
-        ({"days": "nan"}, "at most 365 days"),
+        ({"days": "0"}, "more than 0 and at most 365 days"),
+        ({"days": "366"}, "more than 0 and at most 365 days"),
+        ({"days": "nan"}, "more than 0 and at most 365 days"),
         ({"days": "soon"}, ""),
         ({"scope": "everything"}, ""),
     ],
