@@ -3,7 +3,8 @@
     python -m scripts.benchmarks.idle FOLDER SIZE
 
 Prints, as JSON, the seconds until all sessions are reconciled after the restart, the seconds of
-processor time of a sweep, and the maximum memory of the process in MB.
+processor time of a sweep and of a call of `decide.reference`, and the maximum memory of the process
+in MB.
 """
 
 import json
@@ -12,9 +13,11 @@ import time
 from pathlib import Path
 from statistics import median
 
+from scripts.benchmarks.decide import reference
 from scripts.benchmarks.population import Population
 
 SWEEPS = 7
+REFERENCES = 200  #: Calls of the reference after each sweep.
 
 
 def main() -> None:
@@ -25,16 +28,20 @@ def main() -> None:
     visited = population.reconciler.reconcile_live()
     restarted = time.perf_counter() - begun
     assert visited == size, f"{visited} of {size} were visited"
-    sweeps = []
+    sweeps, references = [], []
     for _ in range(SWEEPS):
         population.later(5)
         begun = time.process_time()
         assert population.watch.sweep() == 0, "a sweep over idle sessions saw something new"
         sweeps.append(time.process_time() - begun)
+        begun = time.process_time()
+        for _ in range(REFERENCES):
+            reference()
+        references.append((time.process_time() - begun) / REFERENCES)
     memory = _most_memory()
     population.store.close()
-    figures = {"restart": restarted, "sweep": median(sweeps[1:]), "memory": memory}
-    print(json.dumps(figures))
+    sweep, once = median(sweeps[1:]), median(references[1:])
+    print(json.dumps({"restart": restarted, "sweep": sweep, "reference": once, "memory": memory}))
 
 
 def _most_memory() -> float:
