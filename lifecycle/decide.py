@@ -16,6 +16,7 @@ from lifecycle.model import keys
 from lifecycle.model.actions import Action, Release, SendMessage, Start, Stop
 from lifecycle.model.facts import Ended, Facts, Frozen
 from lifecycle.model.key import Key, KeyKind
+from lifecycle.model.names import FROZEN
 from lifecycle.model.policy import Mode, Policy
 from lifecycle.model.status import TERMINAL, Blocker, Reason, Status
 from lifecycle.react.notices import acknowledge
@@ -112,7 +113,7 @@ def _cause(judged: Judged) -> Key | None:
 
 def _held(frozen: Frozen) -> Blocker:
     where = {"all": "everything", "project": "the project"}.get(frozen.scope, "the session")
-    return Blocker("frozen", f"{person(frozen.by)} froze {where} at {clock(frozen.at)}")
+    return Blocker(FROZEN, f"{person(frozen.by)} froze {where} at {clock(frozen.at)}")
 
 
 def _waits_for_slot(judged: Judged) -> bool:

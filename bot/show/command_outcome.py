@@ -12,7 +12,7 @@ from bot.text import page_text
 from config.projects import project_of
 from config.settings import ProjectSettings
 from lifecycle.judge.commands import apply_commands
-from lifecycle.judge.pauses import frozen_by
+from lifecycle.judge.pauses import frozen_by, frozen_by_label
 from lifecycle.model.facts import Facts, Frozen
 from lifecycle.model.names import FREEZES, NAME
 from lifecycle.model.policy import Policy
@@ -109,13 +109,12 @@ def _in_session(
 
 def _awaited(facts: Facts, frozen: Frozen) -> str:
     """Return who froze a session, and what its command therefore waits for."""
-    labelled = frozen in (facts.issue.frozen, *(pull.frozen for pull in facts.pulls))
     match frozen.scope:
         case "all":
             what, undo = "Everything", f"`{NAME} unfreeze --all`"
         case "project":
             what, undo = f"Project {facts.project}", f"`{NAME} unfreeze --project {facts.project}`"
-        case _ if labelled:
+        case _ if frozen_by_label(facts):
             what, undo = facts.session, f"the removal of the label `{FREEZES}`"
         case _:
             what, undo = facts.session, f"`{NAME} unfreeze {facts.session}`"

@@ -12,7 +12,8 @@ from bot.text import next_action as say
 from bot.text import page_text
 from lifecycle.judge.reasons import ADVICE, advice_on
 from lifecycle.model.facts import Pull
-from lifecycle.model.status import HELD, PullState, Reason, Status
+from lifecycle.model.names import FROZEN
+from lifecycle.model.status import HELD, TERMINAL, PullState, Reason, Status
 from lifecycle.read.restores import RESTORABLE
 
 
@@ -63,6 +64,8 @@ _BY_AGENT: Final = (Status.CI_FAILED, Status.CHANGES_REQUESTED)
 def next_action(session: Session) -> NextAction:
     """Return what a person can do next. If its label is empty, there is nothing to click."""
     status, reason = Status(session.status), session.reason
+    if status not in TERMINAL and any(one.name == FROZEN for one in session.blockers):
+        return NextAction(text=say.FROZEN)
     if reason == Reason.IN_CHAT:
         return NextAction(text=say.IN_CHAT, label=say.TALK, url=f"/sessions/{session.id}/terminal")
     handed_over = reason == Reason.PERSON_PUSHED and status in _BY_AGENT

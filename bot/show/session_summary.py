@@ -55,7 +55,7 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
     """A session's place in the queue for a slot."""
 
     position: Annotated[int, Meta(description="The position, from 1.")]
-    starts_at: Annotated[datetime | None, Meta(description="Estimated start; None: unknown.")]
+    starts_at: Annotated[datetime | None, Meta(description="Estimated start; null if unknown.")]
     waits: Annotated[str, Meta(description="Why it waits.")]
     priority: Annotated[int, Meta(description="By its labels: 1 high, 0 normal, -1 low.")]
     awaited: Annotated[bool, Meta(description="Whether a person asked for the run by a command.")]
@@ -91,7 +91,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     workspace: Annotated[str, Meta(description="Path of the workspace; if empty, not created yet.")]
     handle: Annotated[str, Meta(description="The run's name at its runtime; if empty, no run yet.")]
     run: int
-    place: Annotated[QueuePlace | None, Meta(description="None: not queued.")]
+    place: Annotated[QueuePlace | None, Meta(description="Null if it is not queued.")]
     created: datetime
     last_activity: datetime | None
     restored_at: datetime | None

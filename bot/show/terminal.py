@@ -202,7 +202,9 @@ def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
     pull = session.pulls[-1] if session.pulls else None
     head = session.work.head or (pull.head if pull else "")
     bases = [base for base in (pull.base if pull else "", session.work.base) if base]
-    if not head or not bases or session.project not in locations.projects:
+    if session.project not in locations.projects:
+        raise NoChanges(f"the project {session.project} is no longer configured")
+    if not head or not bases:
         raise NoChanges("there are no commits yet: the changes appear once the agent has committed")
     mirror = locations.mirror(session.project)
     try:

@@ -51,7 +51,8 @@ def failed_actions(count: int) -> str:
 
 def low_limit(account: str, resource: str, remaining: int, limit: int) -> str:
     """Say that a rate limit of GitHub is nearly used up."""
-    left = f"{remaining:,} of {limit:,} requests are left"
+    unit = "points" if resource == "graphql" else "requests"
+    left = f"{remaining:,} of {limit:,} {unit} are left"
     return f"GitHub's rate limit `{resource}` for {account}: {left}"
 
 

@@ -20,7 +20,7 @@ NEEDS: Final = (
     Need(
         "Checks",
         frozenset({"ci_failing", "ci_pending", "ci_held", "not_settled", "ci_missing"}),
-        "all required checks have passed (all checks, if none is required)",
+        "no check blocks the merge",
     ),
     Need("Review", frozenset({"changes_requested", "review_required"}), "no review is missing"),
     Need(
@@ -52,8 +52,8 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "frozen": "a person undoes this freeze",
     "held": "a person removes what holds the merge",
     "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",
-    "protected": "the checks and reviews that GitHub requires; for another rule, a person meets or"
-    " changes it on GitHub",
+    "protected": "the required checks and reviews, once they pass; if another rule blocks the"
+    " merge, a person meets or changes that rule on GitHub",
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
     "stacked": "the other pull request is merged first",

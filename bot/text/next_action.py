@@ -54,6 +54,10 @@ LOOK: Final = "Look at the terminal"
 
 #: The next step of a chat whose agent waits for no answer.
 IN_CHAT: Final = "Nothing to do: write to the agent in its terminal or here."
+#: The next step of a frozen session.
+FROZEN: Final = "Nothing happens here until the freeze is undone."
+#: The next step of a session whose project is only observed.
+OBSERVED: Final = 'Nothing: the bot only observes this project (`policy.mode = "observe"`).'
 #: The next step of a session that waits for no person, by its status.
 BY_ITSELF: Final[Mapping[str, str]] = {
     Status.QUEUED: "The session starts by itself once the reason for its wait is gone.",

@@ -70,7 +70,7 @@ _OBSERVED: Final = tuple(
         (r"workspace unreadable: (.*)", Line("The workspace cannot be read: {0}", "bad")),
         (r"issue closed(?:: (.*))?", Line("The issue was closed: {0}")),
         (r"issue reopened", Line("The issue was reopened")),
-        (r"label added", Line("The label was added to the issue")),
+        (r"label added", Line("The label or assignment was added to the issue")),
         (r"label removed", Line("The label or assignment was removed from the issue", "warn")),
         (r"blocked by: (.*)", Line("The issue is blocked by {0}", "warn")),
         (r"not blocked", Line("The issue is no longer blocked")),

@@ -34,6 +34,7 @@ _NOT_CONFIGURED = (
     "Set MERGEWRIGHT_PAGE_TOKEN to a long random value in the server's environment and restart it."
 )
 _BEARER = "Send the header Authorization: Bearer TOKEN with the page token."
+_PERSONAL = "Send the header Authorization: Bearer TOKEN with a personal token."
 _OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token, or sign in."
 _READS = ("GET", "HEAD", "OPTIONS")
 #: The browser's next cookie, in the state of its request.
@@ -122,8 +123,9 @@ class Access:
         self.guard(connection, handler)
         # Another site can set this header, but does not know the token.
         if connection.scope.get("method") not in _READS and not connection.user.bears:
+            remedy = _PERSONAL if self._settings.takes_people else _BEARER
             raise PermissionDeniedException(
-                "A cookie is not enough to change anything here.", extra={"remedy": _BEARER}
+                "A cookie is not enough to change anything here.", extra={"remedy": remedy}
             )
 
     def check_configured(self) -> None:

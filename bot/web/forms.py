@@ -92,7 +92,12 @@ def buttons(head: SessionHead) -> list[Button]:
     The command of the next action is left out, because it has a button of its own.
     """
     frozen = head.frozen is not None and head.frozen.scope == "session"
-    wanted = {"retry": head.failed, "freeze": not frozen, "unfreeze": frozen, MAKES_PULL: head.chat}
+    wanted = {
+        "retry": head.failed,
+        "freeze": not frozen,
+        "unfreeze": frozen and not head.by_label,
+        MAKES_PULL: head.chat,
+    }
     return [
         Button(kind)
         for kind, statuses in _BUTTONS

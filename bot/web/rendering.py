@@ -16,6 +16,7 @@ from bot.show.board import DEFAULT_SORT, BoardFilter
 from bot.text import page_text
 from bot.text.next_action import BUTTONS
 from bot.web.reach import Reach
+from lifecycle.model.names import FREEZES
 from lifecycle.model.status import Status, status_words
 from lifecycle.model.text import counted
 
@@ -71,6 +72,7 @@ def templates() -> Callable[..., str]:
         board_url=_board_url,
         url=_url,
         stop=BUTTONS["stop"],
+        freezes=FREEZES,
     )
     environment.filters.update(
         sentence=_sentence,

@@ -83,7 +83,7 @@ def exhausted(view: SessionView) -> Finding | Recheck | None:
     why = f"{describe(reached, facts, view.policy)} is used up"
     midnight = end_of_day(now) if reached.row.of_day else None
     if midnight:
-        why += "; the session resumes by itself at midnight UTC"
+        why += "; at midnight UTC a new one begins, and the session continues by itself"
     key = budget_key(reached, facts, now)
     until = earliest(midnight, state.changes_at)
     return Finding(key, Reason.BUDGET_EXHAUSTED, why, until)
@@ -98,7 +98,7 @@ def by_usage_limit(view: SessionView) -> Finding | None:
     if agent.since is not None and view.commanded_since(agent.since, "restart"):
         return None
     key = keys.usage_limit(until, agent.run)
-    why = f"the agent's usage limit is reached; it resumes by itself at {clock(until)}"
+    why = f"the agent's usage limit is reached; the agent resumes by itself at {clock(until)}"
     return Finding(key, Reason.USAGE_LIMIT, why, until)
 
 
@@ -164,6 +164,13 @@ def _frozen_outside(facts: Facts) -> Frozen | None:
         if pull.frozen is not None and pull.state is _OPEN:
             outside = outside or pull.frozen
     return outside
+
+
+def frozen_by_label(facts: Facts) -> bool:
+    """Whether the freeze that applies to this session is by a label, which a person removes."""
+    by_label = (facts.issue.frozen, *(pull.frozen for pull in facts.pulls))
+    frozen = frozen_by(facts)
+    return frozen is not None and frozen in by_label
 
 
 def freezing(facts: Facts) -> Command | None:

@@ -51,20 +51,26 @@ RULES: Final = (
     Rule(
         Status.CLEANUP,
         one_of(Hold.RELEASING),
-        "ended; its program is being stopped, or its workspace removed",
+        "ended; the agent's program is being stopped, or the workspace removed",
         "{why}; {cleanup}",
         Reason.RELEASING,
     ),
     Rule(Status.MERGED, one_of(Stage.MERGED), "a pull request was merged and none is open"),
     Rule(
-        Status.KILLED, one_of(Stage.KILLED), "a person stopped it, or its runtime was lost for good"
+        Status.KILLED,
+        one_of(Stage.KILLED),
+        "a person stopped it, or the agent's program was lost too often in a row",
     ),
     Rule(
         Status.TERMINATED,
         one_of(Stage.TERMINATED),
-        "its pull request or issue was closed, or the label was removed",
+        "its pull request or issue was closed, or the label or assignment was removed",
     ),
-    Rule(Status.ERRORED, one_of(Stage.ERRORED), "every retry failed"),
+    Rule(
+        Status.ERRORED,
+        one_of(Stage.ERRORED),
+        "the agent could not be started, or failed after its last restart",
+    ),
     Rule(
         Status.DONE,
         one_of(Stage.DONE),
@@ -79,12 +85,12 @@ RULES: Final = (
     Rule(
         Status.QUEUED,
         one_of(Stage.QUEUED),
-        "waits for another session to end or rest, another issue or a budget",
+        "waits for a free slot or enough memory, for another issue, or for a budget",
     ),
     Rule(
         Status.SPAWNING,
         one_of(Stage.SPAWNING),
-        "its workspace and program are being created",
+        "the workspace is being made, and the agent's program started",
         "the agent is being started",
         Reason.STARTING,
     ),
@@ -177,12 +183,14 @@ BLOCKERS: Final = (
     ),
     BlockerRule("changes_requested", one_of(Review.CHANGES_REQUESTED), "{asked}"),
     BlockerRule("review_required", one_of(Review.PENDING), "a review is required{ignored}"),
-    BlockerRule("conflict", one_of(Merge.CONFLICT), "it conflicts with the base branch"),
-    BlockerRule("behind", one_of(Merge.BEHIND), "it is behind the base branch"),
-    BlockerRule("queued", one_of(Merge.QUEUED), "it is in GitHub's merge queue"),
-    BlockerRule("draft", one_of(PullStage.DRAFT), "it is a draft"),
+    BlockerRule(
+        "conflict", one_of(Merge.CONFLICT), "the pull request conflicts with the base branch"
+    ),
+    BlockerRule("behind", one_of(Merge.BEHIND), "the pull request is behind the base branch"),
+    BlockerRule("queued", one_of(Merge.QUEUED), "the pull request is in GitHub's merge queue"),
+    BlockerRule("draft", one_of(PullStage.DRAFT), "the pull request is a draft"),
     BlockerRule("held", one_of(PullStage.HELD), "{holds} holds the merge"),
-    BlockerRule("stacked", stacked, "it is based on #{parent}, which is not merged"),
+    BlockerRule("stacked", stacked, "the pull request is based on #{parent}, which is not merged"),
     BlockerRule(
         "protected",
         one_of(Merge.PROTECTED),
@@ -190,7 +198,9 @@ BLOCKERS: Final = (
         "GitHub shows what it requires{conversations}",
     ),
     BlockerRule(
-        "unknown", one_of(Merge.UNKNOWN), "GitHub has not computed yet whether it can be merged"
+        "unknown",
+        one_of(Merge.UNKNOWN),
+        "GitHub has not computed yet whether the pull request can be merged",
     ),
 )
 

@@ -120,7 +120,7 @@ def _killed(view: SessionView) -> Finding | None:
     losses = causes.runs_in_a_row(view, StartCause.LOST)
     if losses < view.policy.lost_runs:
         return None
-    why = f"its program was lost again after {counted(losses, 'restart')}: {ending.lost}"
+    why = f"the agent's program was lost again after {counted(losses, 'restart')}: {ending.lost}"
     return Finding(None, Reason.RUNTIME_LOST, why)
 
 

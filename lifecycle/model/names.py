@@ -5,6 +5,8 @@ NAME = "mergewright"
 CALLS_PEOPLE = f"{NAME}:needs-input"
 #: The label on an issue or a pull request that freezes its session.
 FREEZES = f"{NAME}:freeze"
+#: The name of the blocker of a frozen session.
+FROZEN = "frozen"
 #: The prefix of the labels that show a status.
 SHOWS_STATUS = f"{NAME}/"
 

@@ -78,8 +78,8 @@ _BLOCKED_SILENTLY: Final = "the agent is blocked and reports no error message"
 def _cleanup(view: SessionView) -> str:
     """Return what `cleanup` waits for: the removal of the workspace, or else the program's end."""
     if any(key.kind is KeyKind.RELEASE for key in view.facts.pending):
-        return "its workspace is being removed"
-    return "its program is being stopped"
+        return "the session's workspace is being removed"
+    return "the agent's program is being stopped"
 
 
 def _activity(view: SessionView) -> str:

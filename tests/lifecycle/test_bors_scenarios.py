@@ -113,7 +113,7 @@ APPROVALS: dict[str, Scenario] = {
         S.PR_OPEN,
         "draft",
         "Comment:answer",
-        says="it is a draft",
+        says="the pull request is a draft",
         differs="bors refuses the approval; here it is kept until the draft is ready",
     ),
     "approved after it was closed": Scenario(

@@ -20,7 +20,7 @@ from tests.lifecycle.universe import NOW, agent, ago, command, done, ended, fact
 TODAY = NOW.date().isoformat()
 #: Of each budget: facts that exhaust it, a policy with its limit, and the reported sentence.
 SPENT: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {}
-_MIDNIGHT = "; the session resumes by itself at midnight UTC"
+_MIDNIGHT = "; at midnight UTC a new one begins, and the session continues by itself"
 for _name, _facts, _whose, _end in (
     ("session", "spent", "this session's budget of {}", ""),
     ("issue", "spent_ever", "this issue's budget of {}", ""),

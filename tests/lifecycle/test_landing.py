@@ -145,7 +145,7 @@ def test_with_a_merge_queue_the_judged_commit_is_enqueued() -> None:
 def test_a_queued_pull_request_waits_and_lists_the_queue_as_its_blocker() -> None:
     found = decision(with_pull({**READY, "queue": True, "merge": Merge.QUEUED}, done=QUEUED))
     assert found.status is Status.APPROVED
-    assert found.blockers == (Blocker("queued", "it is in GitHub's merge queue"),)
+    assert found.blockers == (Blocker("queued", "the pull request is in GitHub's merge queue"),)
     assert effects(found) == []
 
 

@@ -50,8 +50,12 @@ WAITS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
         "unresolved conversations: @lint[bot] on a.py:3",
     ),
     "GitHub's merge state": ({**READY, "merge": Merge.UNKNOWN}, DAY, "GitHub has not computed"),
-    "a draft of a person": ({**READY, "draft": True}, DAY, "it is a draft"),
-    "the merge queue": ({**READY, "merge": Merge.QUEUED}, DAY, "it is in GitHub's merge queue"),
+    "a draft of a person": ({**READY, "draft": True}, DAY, "the pull request is a draft"),
+    "the merge queue": (
+        {**READY, "merge": Merge.QUEUED},
+        DAY,
+        "the pull request is in GitHub's merge queue",
+    ),
 }
 
 

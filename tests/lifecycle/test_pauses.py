@@ -79,7 +79,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by a usage limit": (
         facts(agent=LIMITED),
         Reason.USAGE_LIMIT,
-        "the agent's usage limit is reached; it resumes by itself at 2030-01-01 13:00 UTC",
+        "the agent's usage limit is reached; the agent resumes by itself at 2030-01-01 13:00 UTC",
         "usage_limit:2030-01-01T13%3A00%3A00+00%3A00#1",
     ),
 }

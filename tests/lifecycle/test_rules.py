@@ -297,7 +297,7 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     ),
     "released": (
         published(pulls=MERGED, pending=frozenset({"release#1"})),
-        "pull request #34 was merged; its workspace is being removed",
+        "pull request #34 was merged; the session's workspace is being removed",
         (),
     ),
 }

@@ -55,7 +55,7 @@ EXAMPLES = {
         published(commands=(command("stop"),), pending=frozenset({"stop#1"})),
         S.CLEANUP,
         Reason.RELEASING,
-        "stopped by @alice; its program is being stopped",
+        "stopped by @alice; the agent's program is being stopped",
     ),
     "merged": Example(
         published(pulls=(pull(state=PullState.MERGED),)),
@@ -174,7 +174,7 @@ EXAMPLES = {
         published(pulls=(pull(verdicts=(approval(),), merge=Merge.BEHIND),)),
         S.APPROVED,
         Reason.PULL_REQUEST,
-        "approved; merge blocked by: it is behind the base branch",
+        "approved; merge blocked by: the pull request is behind the base branch",
     ),
     "review_pending": Example(
         published(), S.REVIEW_PENDING, Reason.PULL_REQUEST, "waits for a review of ccccccc"
@@ -227,10 +227,12 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     },
     Blocker("changes_requested", "unresolved conversations with @rob"): {"threads": (thread(),)},
     Blocker("review_required", "a review is required"): {"verdicts": ()},
-    Blocker("conflict", "it conflicts with the base branch"): {"merge": Merge.CONFLICT},
-    Blocker("behind", "it is behind the base branch"): {"merge": Merge.BEHIND},
-    Blocker("queued", "it is in GitHub's merge queue"): {"merge": Merge.QUEUED},
-    Blocker("draft", "it is a draft"): {"draft": True},
+    Blocker("conflict", "the pull request conflicts with the base branch"): {
+        "merge": Merge.CONFLICT
+    },
+    Blocker("behind", "the pull request is behind the base branch"): {"merge": Merge.BEHIND},
+    Blocker("queued", "the pull request is in GitHub's merge queue"): {"merge": Merge.QUEUED},
+    Blocker("draft", "the pull request is a draft"): {"draft": True},
     Blocker("held", 'its title "WIP: more tests" holds the merge'): {"title": "WIP: more tests"},
     Blocker("held", "its label `Do-Not-Merge` holds the merge"): {"labels": ("Do-Not-Merge",)},
     Blocker(
@@ -238,7 +240,7 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
         "a branch protection rule or ruleset blocks the merge; the pull request's merge box on "
         "GitHub shows what it requires",
     ): {"merge": Merge.PROTECTED},
-    Blocker("unknown", "GitHub has not computed yet whether it can be merged"): {
+    Blocker("unknown", "GitHub has not computed yet whether the pull request can be merged"): {
         "merge": Merge.UNKNOWN
     },
 }
@@ -260,9 +262,12 @@ def test_a_stacked_pull_request_names_the_one_below() -> None:
     above = replace(pull(base_branch=BRANCH, verdicts=(approval(),)), number=35)
     decision = decide(published(pulls=(above, below)), Policy(), NOW)
     assert decision.because == (
-        "pull request #35 is open; merge blocked by: it is based on #34, which is not merged"
+        "pull request #35 is open; merge blocked by: the pull request is based on #34, which is"
+        " not merged"
     )
-    assert decision.blockers == (Blocker("stacked", "it is based on #34, which is not merged"),)
+    assert decision.blockers == (
+        Blocker("stacked", "the pull request is based on #34, which is not merged"),
+    )
 
 
 def test_every_blocker_has_an_example() -> None:

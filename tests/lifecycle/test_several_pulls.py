@@ -126,7 +126,10 @@ def test_problems_of_a_stacked_pull_request_are_shown() -> None:
 
 def test_a_stacked_pull_request_lists_its_parent_as_blocker() -> None:
     found = decision(stack(APPROVED, {"checks": (check(F),)}))
-    assert Blocker("stacked", "it is based on #34, which is not merged") in found.blockers
+    assert (
+        Blocker("stacked", "the pull request is based on #34, which is not merged")
+        in found.blockers
+    )
 
 
 def test_a_stacked_pull_request_is_ready_once_its_parent_is_merged() -> None:

@@ -37,7 +37,7 @@ def test_what_blocks_comes_before_what_is_met() -> None:
         blockers=(
             Blocker("ci_failing", "failing checks: unit\x1b[2J"),
             Blocker("ci_pending", "waits for lint"),
-            Blocker("stacked", "it is based on #30"),
+            Blocker("stacked", "the pull request is based on #30"),
         ),
     )
     assert shown(checklist(session, None)) == [
@@ -46,7 +46,7 @@ def test_what_blocks_comes_before_what_is_met() -> None:
         "- Checks: waits for lint; checks normally start and finish by themselves; a person starts"
         " one that does not; if checks stay unreadable, an administrator checks the permissions of"
         " the bot",
-        "- Hold: it is based on #30; the other pull request is merged first",
+        "- Hold: the pull request is based on #30; the other pull request is merged first",
         "x Review: no review is missing; ",
         "x Base branch: no conflict is known, and no update from it is required; ",
         "- Merge: waits for the lines above; Mergewright merges the pull request as soon as nothing"
@@ -81,11 +81,11 @@ def test_after_a_push_of_a_person_the_agent_acts_only_on_command(blocker: str) -
         pulls=(PULL,),
         status="ci_failed",
         reason=Reason.PERSON_PUSHED,
-        blockers=(Blocker(blocker, "something"), Blocker("draft", "it is a draft")),
+        blockers=(Blocker(blocker, "something"), Blocker("draft", "the pull request is a draft")),
     )
     items = {one.text: one.resolver for one in checklist(session, None)}
     assert items["something"].startswith("the agent, once somebody gives the command `resume`")
-    assert items["it is a draft"] == RESOLVED_BY["draft"]
+    assert items["the pull request is a draft"] == RESOLVED_BY["draft"]
 
 
 @pytest.mark.parametrize(

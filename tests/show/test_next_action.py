@@ -6,11 +6,15 @@ import pytest
 
 from bot.intake.local_commands import LOCAL_COMMANDS
 from bot.show.next_action import NextAction, next_action
+from bot.show.session_head import session_head
 from bot.show.session_summary import waits_for_person
+from bot.text import next_action as say
 from bot.text.next_action import BUTTONS
 from lifecycle.judge.reasons import ADVICE, needs_person
-from lifecycle.model.facts import Ended, Pull, Work
-from lifecycle.model.status import TERMINAL, Reason, Status
+from lifecycle.model.facts import Ended, Facts, Issue, Pull, Work
+from lifecycle.model.names import FROZEN
+from lifecycle.model.policy import Mode, Policy
+from lifecycle.model.status import TERMINAL, Blocker, Reason, Status
 from tests.show.conftest import NOW, a_session
 
 HEAD = "a" * 40
@@ -92,3 +96,19 @@ def test_a_failed_session_of_a_closed_issue_can_be_started() -> None:
     session = a_session(status=Status.ERRORED, reason=Reason.PROVIDER_EXIT)
     assert waits_for_person(session)
     assert next_action(session).command == "start"
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_nothing_is_next_for_a_frozen_session_until_it_ends(status: Status) -> None:
+    blockers = (Blocker(FROZEN, "@ann froze everything"),)
+    found = next_action(a_session(status=status, reason=Reason.AGENT_QUESTION, blockers=blockers))
+    assert (found == NextAction(text=say.FROZEN)) == (status not in TERMINAL)
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_nothing_is_next_in_an_observed_project_until_the_session_ends(status: Status) -> None:
+    facts = Facts(
+        session="widgets-12", project="widgets", created=NOW, issue=Issue(number=12, title="A")
+    )
+    head = session_head(a_session(status=status), facts, Policy(mode=Mode.OBSERVE), NOW, None)
+    assert (head.next == NextAction(text=say.OBSERVED)) == (status not in TERMINAL)

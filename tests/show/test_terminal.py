@@ -67,6 +67,14 @@ def test_without_commits_there_are_no_changes(site: Site) -> None:
         shown(site).changes("nope")
 
 
+def test_a_removed_project_has_no_changes_to_show(site: Site) -> None:
+    site.starts()
+    site.commits("new.txt")
+    site.locations.projects.pop("widgets")
+    with pytest.raises(NoChanges, match="project widgets is no longer configured"):
+        shown(site).changes(site.id)
+
+
 def test_commits_that_are_gone_are_no_error(site: Site) -> None:
     site.starts()
     site.commits("new.txt")

@@ -188,7 +188,7 @@ def test_a_decision_is_written_in_one_transaction(
             START,
             STOP,
             ended=ended,
-            blockers=(Blocker("draft", "it is a draft"),),
+            blockers=(Blocker("draft", "the pull request is a draft"),),
             recheck_at=recheck,
         ),
     )
@@ -200,7 +200,7 @@ def test_a_decision_is_written_in_one_transaction(
         "working",
         "the agent works",
         "agent_at_work",
-        (Blocker("draft", "it is a draft"),),
+        (Blocker("draft", "the pull request is a draft"),),
     )
     assert (session.run, session.ended, session.due) == (1, ended, recheck)
     assert name in store.sessions.due(recheck)
@@ -238,7 +238,7 @@ def test_a_new_run_number_alone_is_written_without_history(
     [
         {"status": "pr_open"},
         {"because": "something else"},
-        {"blockers": (Blocker("draft", "it is a draft"),)},
+        {"blockers": (Blocker("draft", "the pull request is a draft"),)},
         {"actions": (STOP,)},
     ],
 )

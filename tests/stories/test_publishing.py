@@ -59,7 +59,10 @@ def test_the_merge_queue_merges_and_a_removal_from_it_goes_to_the_agent(
     issue.agent.commits({"widgets.txt": "one\n"}, "Add a widget").ends_its_turn()
     pull = issue.pull.ci_passes().reviewer_approves()
     eventually(lambda: pull.pull.queued, "it is queued")
-    assert Blocker("queued", "it is in GitHub's merge queue") in issue.becomes("approved").blockers
+    assert (
+        Blocker("queued", "the pull request is in GitHub's merge queue")
+        in issue.becomes("approved").blockers
+    )
 
     head = pull.pull.head
     pull.pull.check_in_queue("unit", "failure", "it broke beside the others")

@@ -12,7 +12,7 @@ from bot.system.clock import utc_now
 from bot.web.sign_ins import COOKIE
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
-from lifecycle.model.facts import Agent, Pull, Work
+from lifecycle.model.facts import Agent, Frozen, Issue, Pull, Work
 from lifecycle.model.status import Activity, Reason, Status
 from tests.web.conftest import Site, sign_in
 
@@ -194,6 +194,18 @@ def test_a_session_is_frozen_on_its_own_page(visitor: Site) -> None:
     assert "freeze" not in kinds(html)
     pressed(visitor, "/sessions/widgets-1/ask", kind="unfreeze")
     assert "Frozen by" not in page(visitor)
+
+
+def test_a_session_that_a_label_froze_offers_no_command_to_undo_it(visitor: Site) -> None:
+    now = utc_now()
+    frozen = Frozen(scope="session", by="ann", at=now)
+    name = visitor.session(1)
+    issue = Issue(number=1, title="A title", frozen=frozen)
+    visitor.store.observations.record([Observation(session=name, issue=issue)], now)
+    html = page(visitor)
+    assert "Frozen by ann" in html
+    assert "Remove the label <code>mergewright:freeze</code> on GitHub to undo it." in html
+    assert "unfreeze" not in kinds(html)
 
 
 def test_incidents_are_shown_on_every_page(visitor: Site) -> None:

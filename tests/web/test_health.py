@@ -94,12 +94,14 @@ def test_workers_and_rate_limits_of_this_process_are_shown(site: Site) -> None:
         raise ZeroDivisionError
     headers = {"x-ratelimit-limit": "5000", "x-ratelimit-remaining": "120"}
     metrics.show_rate_limit("acme", "core", headers)
+    metrics.show_rate_limit("acme", "graphql", headers)
     page = words(site)
     assert re.search(r"sweep \d{4}-\S+ \S+ UTC 1 0 \d+ ms", page)
     assert re.search(r"outbox failing never 1 1 \d+ ms", page)
     assert "The last run of the worker outbox failed" in page
     assert "acme core: 120 of 5,000 left" in page
     assert "rate limit core for acme: 120 of 5,000 requests are left" in page
+    assert "rate limit graphql for acme: 120 of 5,000 points are left" in page
     process = site.seen("/api/v1/health").json()["process"]
     assert [(one["name"], one["failing"]) for one in process["workers"]] == [
         ("outbox", True),

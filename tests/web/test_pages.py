@@ -138,14 +138,16 @@ def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
 
 
 def test_the_api_returns_the_same_data(site: Site) -> None:
-    session = site.session(7, title=HOSTILE, blockers=(Blocker("draft", "it is a draft"),))
+    session = site.session(
+        7, title=HOSTILE, blockers=(Blocker("draft", "the pull request is a draft"),)
+    )
     (row,) = site.seen("/api/v1/sessions").json()["items"]
     assert row["id"] == session
     assert row["title"] == "<script>alert(1)</script> \"'& red back 🚀 second line"
     assert (row["status"], row["activity"], row["blockers"]) == (
         "working",
         "active",
-        ["it is a draft"],
+        ["the pull request is a draft"],
     )
     detail = site.seen(f"/api/v1/sessions/{session}").json()
     assert detail["session"] == row

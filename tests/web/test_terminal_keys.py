@@ -182,7 +182,7 @@ def test_the_page_has_a_keyboard_for_administrators(filled: People) -> None:
     path = f"/sessions/{ID}/terminal"
     with filled.signed_in("write-er") as client:
         assert 'id="keyboard"' not in client.get(path).text
-        assert "with the permission <code>admin</code> can type" in client.get(path).text
+        assert "Typing here needs the permission <code>admin</code>." in client.get(path).text
     with filled.signed_in("admin-er") as client:
         page = client.get(path).text
         assert 'id="keyboard"' in page

@@ -15,11 +15,17 @@ function ago(then) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
+// A time of today without the date.
+function clock(at) {
+  const today = at.toDateString() === new Date().toDateString();
+  return at.toLocaleString([], today ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
+}
+
 function showAges() {
   for (const time of document.querySelectorAll("time")) {
     const at = new Date(time.dateTime);
-    time.textContent = "at" in time.dataset ? at.toLocaleTimeString([], { timeStyle: "short" }) : ago(at);
-    time.title = new Date(time.dateTime).toLocaleString();
+    time.textContent = "at" in time.dataset ? clock(at) : ago(at);
+    time.title = at.toLocaleString();
   }
 }
 
