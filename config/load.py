@@ -69,7 +69,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
     webhook_secret: str = ""
     webhook_secret_previous: str = ""  #: Still accepted while `webhook_secret` is replaced.
     private_key: str = ""  #: The GitHub App's.
-    private_key_source: str = ""  #: The setting or variable, and the file, for error messages.
+    private_key_source: str = ""  #: For error messages: its variable or setting, and its file.
     signing_key: str = ""  #: An SSH key.
     page_token: str = ""
     client_secret: str = ""  #: Of the GitHub App, for the sign-in.
@@ -90,8 +90,8 @@ class Secrets(Struct, frozen=True, kw_only=True):
 def load(path: Path, environ: Mapping[str, str]) -> tuple[Settings, Secrets]:
     """Return a file's settings, and the secrets in environment variables or in files.
 
-    These files are named by `secret_file`, `github.private-key-file`, `signing.key-file` and
-    `env-files`. Raises `ConfigError` if settings or a secret cannot be read or are invalid.
+    `secret_file` finds these files, or the settings `github.private-key-file`, `signing.key-file`
+    and `env-files` name them. Raises `ConfigError` for unreadable or invalid settings or secrets.
     """
     settings = load_settings(path)
     secrets = {name: secret(variable, environ) for name, variable in VARIABLES.items()}
@@ -170,7 +170,7 @@ def _with_policies(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
-    """Return a line with a remedy for each missing or unusable secret, and if no project is set."""
+    """Return a line with a remedy for each missing or unusable secret and for a missing project."""
     lacking = no_credentials(settings, secrets)
     wanted = [lacking] if lacking else []
     if not secrets.webhook_secret and not settings.polls:
@@ -258,7 +258,7 @@ def secret_values(
 
 
 def env_secrets(text: str) -> Iterator[str]:
-    """Yield the secrets in a file of variables: by the variables' names, and in URLs."""
+    """Yield secrets from a file's text: values of variables named as secrets, passwords in URLs."""
     for line in text.splitlines():
         name, _, value = line.strip().removeprefix("export ").partition("=")
         value = value.strip().strip("'\"")
@@ -268,9 +268,9 @@ def env_secrets(text: str) -> Iterator[str]:
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file with a secret, or None, and for messages the words for its source.
+    """Return the file with a secret, or None, and for messages the name of what refers to it.
 
-    The variable `VARIABLE_FILE` names the file, or the file is systemd's credential of this name:
+    The file is named by the variable `{variable}_FILE`, or it is systemd's credential `{variable}`:
     https://systemd.io/CREDENTIALS/
     """
     if named := environ.get(f"{variable}_FILE"):

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from config.settings import PROJECT_NAME, ProjectDefaults, ProjectSettings, Settings
 
-#: The most characters of a repository's name in a project's name that ends in GitHub's id.
+#: How many characters of a repository's name remain in a project's name that ends in GitHub's id.
 _READABLE = 24
 
 
@@ -26,7 +26,7 @@ class Projects(Mapping[str, ProjectSettings]):
     def use(self, installed: Mapping[str, str]) -> None:
         """Replace the projects of the App's installations.
 
-        `installed`: repositories (`owner/name`) by project name. Repositories that the
+        `installed` has their repositories (`owner/name`) by project name. Repositories that the
         configuration does not allow are ignored, and so are projects with the name or repository of
         a configured project.
         """
@@ -66,7 +66,7 @@ def allows(settings: Settings, repository: str) -> bool:
 
 
 def project_name(repository: str, id: int, taken: Collection[str]) -> str:
-    """Return a repository's name as project name, with owner or id added if it is taken or unfit.
+    """Return a project name: the repository's name, with owner or id if that is taken or unfit.
 
     `taken` are the names in use, `id` is GitHub's id of the repository.
     """

@@ -66,7 +66,7 @@ def _among(value: Any, server: Any) -> bool:
 
 
 #: The fields of the policy that a repository may set, each with a function that says whether the
-#: repository's value is at least as strict as the server's. Only the server sets the others.
+#: repository's value is at least as strict as the server's. Only the server sets other fields.
 MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "mode": _narrower,
     "auto_merge": _narrower,
@@ -113,7 +113,7 @@ MAY_SET: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "protected_paths": _any,  # They are added to those of the server.
 }
 
-#: What a repository's file may do to a value: nothing, only narrow it, or choose it.
+#: What a repository's file may do to a value: nothing, only make it stricter, or choose any.
 Right = Literal["none", "narrow", "choose"]
 
 _WAITS: Final = ("settle_seconds", "review_debounce_seconds")
@@ -199,9 +199,9 @@ def _shown(value: Any) -> str:
 
 
 def _placed(text: str, says: str) -> FileProblem:
-    """Return a problem with the number of the line that sets the key with which `says` begins.
+    """Return the problem `says`, and the number of the line in `text` that causes it.
 
-    The line is 1 if no line sets this key.
+    That is the line that sets the key with which `says` begins, or line 1 if no line sets it.
     """
     key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
     if key:

@@ -117,7 +117,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
             description="one line, in braces only {title}, {number} and {issue}",
         ),
     ] = "{title} (#{number})"
-    #: As `merge_title`, with `{commits}` and `{body}`, the pull request's description, too.
+    #: As `merge_title`; it may also have `{commits}` and the pull request's description, `{body}`.
     merge_message: Annotated[
         str,
         Meta(
@@ -177,8 +177,8 @@ class ProjectSettings(ProjectDefaults, frozen=True, kw_only=True):
     #: "fork" keeps branches away from the secrets of the repository's CI.
     push_to: Literal["repository", "fork"] = "repository"
     fork: str = ""  #: `owner/name` of the fork.
-    prompts: str = ""  #: A directory with prompts for this project, over the server's.
-    #: Files of `env_folder`, by their paths there, that are copied into workspaces.
+    prompts: str = ""  #: A directory with prompts that replace the server's of the same name.
+    #: The paths in `env_folder` of the files that are copied into workspaces.
     env_files: tuple[CheckoutPath, ...] = ()
     env_folder: str = ""
 
@@ -347,7 +347,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
     def identities(self) -> dict[str, AgentSettings]:
         """All agents by name: those in `[agents.NAME]`, and one for each other agent type.
 
-        A type that no agent in the file has gets an agent of the same name.
+        An agent type that belongs to no agent in the file gets an agent of the same name.
         """
         named = {kind for agent in self.agents.values() for kind in agent.types}
         alone = [kind for kind in self.agent_types if kind not in named]
@@ -355,9 +355,9 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def key_variables(self) -> dict[str, str]:
-        """The setting that names each environment variable with a model key, by variable.
+        """A mapping from each environment variable with a model key to the setting that names it.
 
-        If several settings name it, the first is given.
+        If several settings name the variable, the first is given.
         """
         named = {
             f"agent-types.{name}.key": kind.key
@@ -371,9 +371,9 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def notifier_variables(self) -> dict[str, str]:
-        """The setting that names each environment variable of a notifier, by variable.
+        """A mapping from each environment variable of a notifier to the setting that names it.
 
-        If several settings name it, the first is given.
+        If several settings name the variable, the first is given.
         """
         named = {
             f"notify.{name}.{key}": variable
@@ -385,7 +385,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def key_owners(self) -> dict[str, ProjectDefaults | AgentSettings]:
-        """The projects and agents, which may have model keys, by their table's name."""
+        """The settings of projects and agents, which may name model keys, by their table's name."""
         owners: dict[str, ProjectDefaults | AgentSettings] = {
             f"projects.{name}": project for name, project in self.projects.items()
         }

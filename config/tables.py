@@ -80,20 +80,20 @@ class LogSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 class NotifierSettings(SettingsTable, frozen=True, kw_only=True):
-    """A receiver of notifications, with their subjects and times: `[notify.NAME]`."""
+    """A receiver of notifications, with what it gets and when: `[notify.NAME]`."""
 
     kind: Literal["webhook", "apprise"]
     url: str  #: The environment variable with the URL.
     secret: str = ""  #: The variable with a webhook's signing secret; empty for other kinds.
-    projects: tuple[str, ...] = ()  #: If empty, all, and problems of the bot itself.
+    projects: tuple[str, ...] = ()  #: If empty, all, and also problems of the bot itself.
     priority: Literal["info", "warning", "action", "urgent"] = "info"  #: The lowest that is sent.
-    #: The hours in which only urgent messages are sent.
+    #: The hours in which only urgent messages are sent. If empty, there are none.
     quiet: Annotated[
         str, Meta(pattern=rf"^({_TIME}-{_TIME})?$", description="two times such as 22:00-07:00")
     ] = ""
-    #: Time of the daily summary.
+    #: Time of the daily summary. If empty, there is none.
     digest: Annotated[str, Meta(pattern=rf"^({_TIME})?$", description="a time such as 08:30")] = ""
-    time_zone: str = "UTC"  #: The zone of `quiet` and `digest`, each of which may be empty: none.
+    time_zone: str = "UTC"  #: The zone of the times in `quiet` and `digest`.
 
 
 class TracingSettings(SettingsTable, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class SandboxSettings(SettingsTable, frozen=True, kw_only=True):
     #: no limit.
     disk_mb: AtMost = 20480
     readable: tuple[str, ...] = ()  #: Absolute paths of further readable folders and files.
-    image: str = ""  #: The image of containers; if empty, the programs of this machine.
+    image: str = ""  #: The image of containers. If empty, they have this machine's programs.
     oci_runtime: str = ""  #: The engine's name of the OCI runtime; if empty, the engine's default.
 
 
@@ -139,7 +139,7 @@ class SignInSettings(SettingsTable, frozen=True, kw_only=True):
     #: "token" for the one token in the environment, "github" for their GitHub account through the
     #: App, or "both".
     method: Literal["token", "github", "both"] = "token"
-    #: Of the App.
+    #: The client ID of the App.
     client_id: Annotated[
         str,
         Meta(

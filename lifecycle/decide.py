@@ -135,7 +135,7 @@ def _holds_slot(judged: Judged) -> bool:
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
-    """Return the session's outcome: the recorded one, or a new one if the status is another.
+    """Return the session's outcome: the recorded one if it has this status, or else a new one.
 
     Returns None if the session has not ended. In the status `cleanup`, the recorded one stays.
     """

@@ -39,7 +39,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     #: accepts connections. The bot connects to them by a path that no agent can replace.
     listens: Mapping[int, str] = {}
     #: Control groups (cgroups(7)) in which `argv` starts: the folders to make, each with the values
-    #: to write there by file name.
+    #: to write into its files, by file name.
     groups: Mapping[str, Mapping[str, str]] = {}
 
 
@@ -116,8 +116,8 @@ class Runtime(Protocol):
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
         """Press keys (letters, digits, names such as `Enter`) at the program's terminal.
 
-        They are pressed only once for each `key`, as in `send`. Raises `Gone` if the program does
-        not run.
+        Presses nothing if an earlier call for this program with the same `key` did. Raises `Gone`
+        if the program does not run.
         """
         ...
 
@@ -125,8 +125,8 @@ class Runtime(Protocol):
         """Paste a text without submitting it, and press these keys (see `KEY`) after it.
 
         Unlike `press`, a repeated call types again. Control characters of the text other than
-        newline and tab are removed. Raises `Gone` if the program does not run, and `Unavailable`;
-        the keys may have been typed then.
+        newline and tab are removed. Raises `Gone` if the program does not run. If it raises
+        `Unavailable`, the keys may have been typed all the same.
         """
         ...
 

@@ -24,7 +24,7 @@ MOST_FILES, MOST_LEVELS = 2_000_000, 100
 _SLICE, _REST = 1000, 9.0
 _BLOCK_BYTES = 512  #: Of `st_blocks`: stat(2).
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: The folder was removed or replaced meanwhile.
+#: Errors of opening a folder that was removed or replaced meanwhile.
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 #: Waits for some seconds; returns True to end a measurement early.
@@ -76,7 +76,7 @@ class _Measurement:
         return None
 
     def _below(self, top: int) -> DiskExcess | None:
-        """Return a limit that the files below the descriptor `top` exceed; close the descriptor."""
+        """Return a limit that the files below the descriptor `top` exceed, or None; close `top`."""
         levels = [(top, os.scandir(top))]
         try:
             while levels:

@@ -1,10 +1,10 @@
 """Opens files that an agent may have replaced, without following links or waiting at named pipes.
 
 Agents write to their checkout, repository, home and run folder, also while the bot reads. So
-symbolic links anywhere in a path are refused, by openat2(2) in one step or, where it is missing,
-part by part; files must be regular and have no more hard links than expected (another one may be
-another session's file); and reads are bounded. Such files are never mapped into memory, because an
-agent that truncates a mapped file kills the process that reads it.
+symbolic links anywhere in a path are refused: by openat2(2) in one step or, where it is missing,
+part by part. Files must be regular, and must have no more hard links than expected, because a
+further name may be that of another session's file. Reads are bounded. Such files are never mapped
+into memory, because an agent that truncates a mapped file kills the process that reads it.
 
 Paths are absolute, and the folder that holds all sessions has been resolved by the caller.
 """
@@ -24,7 +24,7 @@ from typing import BinaryIO
 #: Errors that a file does not cause: the machine lacks descriptors or memory, or its disk fails.
 _UNRELATED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 _FILE_BYTES = 4 * 1024 * 1024
-_LISTED = 10_000  #: `matching` examines no more entries of folders.
+_LISTED = 10_000  #: The most entries of folders that `matching` examines.
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = _READ | os.O_DIRECTORY
@@ -142,8 +142,8 @@ def _made(path: Path) -> int:
 def replacing(path: Path, suffix: str = ".new") -> Iterator[BinaryIO]:
     """Open a new file with mode 0600 that replaces `path` when the block ends without an error.
 
-    Until then the file's name is that of `path` with the suffix. Creates the folder with mode 0700.
-    Raises `OSError`, also if the path of the folder contains a symbolic link.
+    Until then the new file has the name of `path` with the suffix. A missing folder of `path` is
+    created with mode 0700. Raises `OSError`, also if the folder's path contains a symbolic link.
     """
     folder, new = _made(path.parent), f"{path.name}{suffix}"
     try:
@@ -175,7 +175,7 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def _matching(folder: Path, pattern: str, tickets: Iterator[int]) -> Iterator[Path]:
-    """Yield the paths that match; each entry that is examined takes a ticket."""
+    """Yield the paths that match; take one of `tickets` to examine an entry, while any is left."""
     name, _, rest = pattern.partition("/")
     names = [name]
     if "*" in name or not rest:  # Only the folder shows whether the last part exists.
@@ -193,8 +193,8 @@ def _matching(folder: Path, pattern: str, tickets: Iterator[int]) -> Iterator[Pa
 def walk(folder: Path, without: str = "") -> Iterator[tuple[Path, os.stat_result]]:
     """Yield every entry below a folder, except folders, with its `lstat` result; follow no link.
 
-    Omits unreadable entries, such as folders with a path of more than 4096 bytes, and entries with
-    the name `without`, with everything below them.
+    Omits unreadable entries, such as folders with a path of more than 4096 bytes. Omits entries
+    with the name `without`, too, and everything below them.
     """
     waiting = [os.fspath(folder)]
     while waiting:

@@ -111,7 +111,8 @@ class WorkspaceOptions(Struct, frozen=True, kw_only=True):
     #: The most megabytes of Git LFS files in the checkout. If 0, the checkout has only their
     #: pointers.
     lfs_max_mb: int = 0
-    #: The folders of a sparse checkout (`runtimes.workspaces.sparse`); if none, it has all files.
+    #: The folders of a sparse checkout (`runtimes.workspaces.sparse`). If none, the checkout has
+    #: all files.
     sparse: tuple[str, ...] = ()
 
 
@@ -122,8 +123,8 @@ USUAL = WorkspaceOptions()
 class WorkspaceStep(StrEnum):
     """When the project's own commands run in a session's workspace."""
 
-    SETUP = "setup"  #: Once, before the first run in it.
-    TEARDOWN = "teardown"  #: Before it is removed.
+    SETUP = "setup"  #: Once, before the first run in the workspace.
+    TEARDOWN = "teardown"  #: Before the workspace is removed.
 
 
 class StepState(StrEnum):
@@ -133,7 +134,7 @@ class StepState(StrEnum):
     DONE = "done"
     FAILED = "failed"
     EXPIRED = "expired"  #: It was ended at its time limit.
-    LOST = "lost"  #: It was ended with the session or the machine, or nobody knows how.
+    LOST = "lost"  #: It was ended with the session or the machine, or nobody knows how it ended.
 
 
 class StepSpec(Struct, frozen=True, kw_only=True):
@@ -154,7 +155,8 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     began: datetime
     state: StepState = StepState.RUNNING
     ended: datetime | None = None
-    code: int | None = None  #: The exit code; if None, it is running or did not exit by itself.
+    #: The exit code. If None, the attempt is running or did not exit by itself.
+    code: int | None = None
 
     @property
     def name(self) -> str:
@@ -163,7 +165,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def output(self) -> str:
-        """The name of the recorded file with all that it printed."""
+        """The name of the recorded file with all that the attempt printed."""
         return f"{self.name}/output.log"
 
 
@@ -190,9 +192,9 @@ class Unreadable(RuntimeFailure):
 class HandoverTexts(Struct, frozen=True, kw_only=True):
     """The texts that an agent has written for people and for its successor."""
 
-    writable: bool  #: Whether its program can write these files, outside its workspace.
-    summary_path: str  #: The path by which the agent knows the file.
-    progress_path: str
+    writable: bool  #: Whether the agent's program can write the files, outside its workspace.
+    summary_path: str  #: The path by which the agent knows the file with `summary`.
+    progress_path: str  #: The same for `progress`.
     summary: str = ""  #: For the pull request: title, then text; if empty, not written.
     progress: str = ""  #: For the agent that resumes the work; if empty, not written.
 

@@ -3,7 +3,8 @@
 FOLDER/sessions/SESSION_rN      a run: output, the supervisor's files
     inputs                      what its program only reads: prompt, settings
     spool                       what its program and its hooks write for the bot
-FOLDER/sessions/SESSION_setup1  an attempt at the project's `setup`, as a run; same for `teardown`
+FOLDER/sessions/SESSION_setup1  an attempt at the project's `setup`, with the files of a run;
+                                attempts at `teardown` have such folders, too
 FOLDER/sessions/SESSION_home    HOME of the session's programs
 FOLDER/ports/20001              the session that has this port (`runtimes.local_ports`)
 FOLDER/workspaces/SESSION       the session's workspace (`runtimes.workspaces.worktree`)
@@ -50,7 +51,7 @@ class LocalHost:
         isolation: Callable[[], Isolation],
         options: WorkspaceOptions = USUAL,
     ) -> Worktree:
-        """The session's workspace, which may not have been created yet; see `Worktree`."""
+        """Return the session's workspace, which may not have been created yet; see `Worktree`."""
         return Worktree(self._workspaces, session, branch, origin, isolation, options)
 
 

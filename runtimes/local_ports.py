@@ -18,7 +18,7 @@ class LocalPorts:
     """The ports that sessions of this machine have. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder` is that of the host."""
+        """Record the ports below `folder`, the host's folder."""
         self._folder = folder / "ports"
 
     def allot(self, session: str, count: int, first: int, last: int) -> Sequence[int]:

@@ -36,7 +36,7 @@ class LocalSteps:
         records: LocalRecords,
         folder: Path,
     ) -> None:
-        """`adapters` by agent type; `folder` is that of the host."""
+        """Use the adapters by agent type, and the host's records and folder."""
         self._runtime = runtime
         self._adapters = adapters
         self._records = records
@@ -47,9 +47,9 @@ class LocalSteps:
     ) -> StepRecord:
         """Start a step of a workspace, or look at the attempt under way; return its record.
 
-        A step that is done is not repeated in the same workspace, except a set-up after a teardown
-        was begun; after a failure the next call begins another attempt. `run` is the run that
-        follows a set-up, or the last run before a teardown. Raises `RuntimeFailure`.
+        A step that is done is not repeated in the same workspace, except that a set-up is repeated
+        once a teardown was begun. After a failure, the next call begins another attempt. `run` is
+        the run that follows a set-up, or the last run before a teardown. Raises `RuntimeFailure`.
         """
         record = self.last(run.session, step)
         if record is None or record.state not in (StepState.RUNNING, StepState.DONE):
@@ -63,10 +63,11 @@ class LocalSteps:
         return next((one for one in attempts if str(one.attempt) == number), None)
 
     def cancel(self, session: str, step: WorkspaceStep) -> bool:
-        """End the attempt under way; return False without one. The next `advance` begins another.
+        """End the attempt under way, so that the next `advance` begins another.
 
-        A teardown that was done is repeated as well, because the workspace is in use again. Raises
-        `RuntimeFailure` if a process cannot be ended.
+        Returns whether an attempt was under way. The next `advance` also repeats a teardown that is
+        done, because the workspace is in use again. Raises `RuntimeFailure` if a process cannot be
+        ended.
         """
         record = self.last(session, step)
         running = record is not None and _is_running(record)
@@ -137,7 +138,7 @@ def _is_running(record: StepRecord) -> bool:
 
 
 def _ended(record: StepRecord, end: Exit) -> StepRecord:
-    """The record of an attempt whose program has ended."""
+    """Return the record of an attempt whose program has ended."""
     state = StepState.DONE if end.code == 0 else StepState.FAILED
     if end.lost or (end.code is None and end.signal is None):
         state = StepState.LOST

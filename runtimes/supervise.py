@@ -44,8 +44,8 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str, parent: int = 0) -> int:
     """Run the program that `folder` describes to its end, and return its exit code.
 
-    Returns 128 + N if signal N ended it, and 125 if it was not started. `parent` is the pid
-    of this process's parent, with whose end the program ends, too; 0 means that it does not.
+    Returns 128 + N if signal N ended the program, and 125 if it was not started. Unless `parent` is
+    0, it is the pid of this process's parent, and the program also ends when the parent ends.
     """
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # Lower for tmux: `tmux.sh`.
@@ -135,7 +135,7 @@ def stat(pid: int | str) -> list[str] | None:
 def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: "Callable[[], None]") -> int:
     """Start the program as the terminal's foreground group; return its pid.
 
-    `prepare` is called in its process, which exits with 127 if the program cannot run.
+    `prepare` is called in the new process, which exits with 127 if the program cannot run.
     """
     parent = os.getpid()
     pid = os.fork()
@@ -171,7 +171,7 @@ def _prepare_sandbox(report: int) -> None:
 
 
 def _open(files: dict[int, str | bytes]) -> None:
-    """Open files by their paths, and files in memory with a content, at these descriptors."""
+    """Open a file at each descriptor: that at a path, or a new one in memory with a content."""
     for number, given in files.items():
         if isinstance(given, str):
             file = os.open(given, os.O_RDONLY)

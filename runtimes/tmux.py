@@ -77,7 +77,7 @@ class Tmux:
         self._runs.mkdir(mode=0o700, exist_ok=True)
         self._env = {"PATH": options.path, **_ENV}
         self._exits: dict[str, Exit] = {}
-        #: The supervisors that were found alive, with their tmux servers as parent processes.
+        #: The supervisors that were found alive, by run. Their parent processes are tmux servers.
         self._living: dict[str, supervised.Living] = {}
         self._captured: dict[str, _Captured] = {}
         #: The runs whose servers were made to collect an exit.
@@ -138,7 +138,7 @@ class Tmux:
         # Read first: a server that answers afterwards was the supervisor's parent then.
         living = self._supervisor(run)
         end, started = self._record(name), supervised.started(run)
-        # Not before it was started.
+        # After `started` was read: a server answers before its run is recorded as started.
         runtime = Probe.ALIVE if self._servers.serve(name) else Probe.DEAD
         if not started and runtime is Probe.DEAD:
             return None
@@ -170,7 +170,7 @@ class Tmux:
             self._once(name, key, *load, do=paste, otherwise=f"delete-buffer -b {buffer}")
 
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
-        """Press `keys`, only once for each `key`; see `Runtime.press`."""
+        """Press `keys`, unless an earlier call with the same `key` did; see `Runtime.press`."""
         self._once(name, key, do=f"send-keys -t ={name}: {shlex.join(keys)}")
 
     def type(self, name: str, keys: Sequence[str], paste: str = "") -> None:
@@ -187,9 +187,11 @@ class Tmux:
             self._if_running(name, (), "#{pane_dead}", commands)
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
-        """Run `first`, then `do` if the program runs and this key is new to it, else `otherwise`.
+        """Run `first`, then `do`; or `otherwise` if `key` was used before or the program has ended.
 
-        `first`, `do` and `otherwise` are tmux commands. Raises `Gone` if the program does not run.
+        `first`, `do` and `otherwise` are tmux commands; `first` runs in every case. Raises `Gone`
+        if the program has ended, even when `otherwise` has run; without its tmux session, nothing
+        runs.
         """
         mark = f"@mergewright_sent_{_short(name, key)}"
         done, do = f"#{{||:#{{pane_dead}},#{{{mark}}}}}", f"set-option -t ={name}: {mark} 1 ; {do}"
@@ -198,11 +200,12 @@ class Tmux:
     def _if_running(
         self, name: str, first: Sequence[str], done: str, do: Sequence[str], otherwise: str = ""
     ) -> None:
-        """Run `first`, then the commands `do`, or `otherwise` if tmux's format `done` is true.
+        """Run `first`, then the commands `do`; or `otherwise` if tmux's format `done` is true.
 
-        `do` is passed in a file, because it may hold a password. The file is removed when this
-        process gives up, so a server that hung meanwhile types nothing late. Raises `Gone` if the
-        program does not run.
+        `first` runs in every case, and `done` must be true if the program has ended. `do` is passed
+        in a file, because it may hold a password. The file is removed when this process gives up,
+        so a server that hung meanwhile types nothing late. Raises `Gone` if the program has ended,
+        even when `otherwise` has run; without its tmux session, nothing runs.
         """
         target = f"={name}:"
         exists = ("has-session", "-t", f"={name}", ";")
@@ -223,8 +226,8 @@ class Tmux:
         """Capture the terminals; see `Runtime.screens`.
 
         With `recent` and without `coloured`, does not capture a terminal again that has no new
-        output in its log. The terminal may have changed: a person may have changed its size, and
-        the log lags behind the terminal, or misses output while the disk is full.
+        output in its log. Even so, the terminal may have changed: a person may have changed its
+        size, and the log lags behind the terminal, or misses output while the disk is full.
         """
         capture = ("capture-pane", *(("-e",) if coloured else ()), "-p")
         found: dict[str, str] = {}
@@ -277,7 +280,7 @@ class Tmux:
 
         If the supervisor has recorded an exit since `end` was read, that exit counts. On a busy
         machine, tmux 3.3a misses one exit in fifty until another child of the server exits
-        (measured): so one is run, and the next look has the code.
+        (measured). So another child is run, and the next look has the code.
         """
         try:
             lines = self._servers.run(name, "list-panes", "-t", f"={name}:", "-F", _LOOK)
@@ -339,7 +342,7 @@ class Tmux:
             raise Unavailable(f"runs in {self._runs} cannot be read: {error.strerror}") from error
 
     def _log(self, name: str) -> str:
-        """Return the path of a run's output: text, which costs less than a `Path` for each run."""
+        """Return the path of a run's output as text, which costs less than a `Path`."""
         return f"{self._runs}/{name}/output.log"
 
     @contextmanager
@@ -359,7 +362,7 @@ def _short(name: str, key: str) -> str:
 
 
 def _printed(log: str) -> _Printed | None:
-    """Return the state of a program's log; None: it cannot be read, as before the first output."""
+    """Return the state of a program's log; None if there is no readable log."""
     try:
         found = os.stat(log)  # noqa: PTH116 - a path object for each run costs more than the call
     except OSError:

@@ -47,7 +47,8 @@ class ActionDispatcher:
     merger: Merger
     clock: Clock
     public_url: str  #: The address of the bot's pages, with a slash at its end.
-    app_slug: str = ""  #: The App's slug, which people may mention, too; if empty, no App.
+    #: The App's slug, by which people may also mention the bot; empty if there is no App.
+    app_slug: str = ""
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
         """Carry out one action and return its result. A failure is a result as well.
@@ -86,8 +87,8 @@ class ActionDispatcher:
     def _git_failed(self, repository: str, failure: GitFailure) -> RetryLater:
         """Return the retry of an action for which a git command failed.
 
-        GitHub answers git with the same 403 whether the App is suspended, not installed, or the
-        repository is gone. A request to GitHub's API tells these cases apart.
+        GitHub answers git with the same 403 if the App is suspended, if the App is not installed,
+        and if the repository is gone. A request to GitHub's API tells these cases apart.
         """
         try:
             self.github.read.repository(repository)
@@ -98,11 +99,12 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """Return the result of a withdrawn action that took effect unrecorded; None if it did not.
+        """Return the result of a withdrawn action if an earlier attempt carried it out, or None.
 
-        Recognises pushes, pull requests, updates, merges and entries in the merge queue: decisions
-        stop ordering these once they took effect. Returns None for actions of other kinds,
-        which can be repeated without harm.
+        An earlier attempt may have taken effect without a recorded result. The next decision then
+        no longer orders the action. Recognises pushes, new pull requests, updates of branches,
+        merges and entries in the merge queue. Returns None for actions of other kinds, which can be
+        repeated without harm.
         """
         session = self.sessions.get(due.session)
         pulls = session.pulls if session else ()

@@ -27,7 +27,8 @@ _PAUSE, _GITHUB_PAUSE = timedelta(seconds=5), timedelta(seconds=30)
 _LOOK_SECONDS = 2.0
 #: A disk with less free space is treated as full, even if no message says so.
 _FULL_BYTES = 1024 * 1024
-#: An outage is over if a file of this size can be written, and this number of files opened.
+#: A disk has space again if a file of this size can be written. The bot can open files again if
+#: this number of files can be opened at once.
 _PROBE_BYTES, _PROBE_FILES = 4 * 1024 * 1024, 64
 
 
@@ -87,8 +88,8 @@ class Resource(NamedTuple):
     key: str  #: The key of its incident.
     words: re.Pattern[str]  #: Matches the messages of failures that its outage causes.
     text: str  #: For people: what happened, and the remedy.
-    #: Given the data folder, whether the outage is over. None for GitHub, which another thread
-    #: asks.
+    #: Takes the data folder and returns whether the outage is over. None for GitHub, because a
+    #: request to GitHub may take long and is made in another thread.
     over: Callable[[Path], bool] | None
 
 
@@ -126,7 +127,7 @@ RESOURCES = (
     _engine("docker"),
     _engine("podman"),
 )
-#: Its pattern matches no message, because a response with status 502 may concern a single request.
+#: Its pattern matches no message, because a status 502 may concern only a single request.
 GITHUB = Resource(
     "github",
     re.compile(r"(?!)"),
@@ -145,7 +146,7 @@ class Outages:
     clock: Clock
     workers: Executor
     github_answers: Callable[[], bool]  #: Whether GitHub answers; the request may take long.
-    #: By the key of each outage, whether it is recorded.
+    #: The keys of the current outages, and whether each outage is recorded as an incident.
     _open: dict[str, bool] = field(default_factory=dict, init=False)
     _looked: float = field(default=-_LOOK_SECONDS, init=False)
     _loaded: bool = field(default=False, init=False)

@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 #: How long a frozen action waits before it is checked again.
 _HELD = timedelta(seconds=2)
-#: The most attempts at an action whose request GitHub does not answer, although it answers others.
-#: By default they take about an hour.
+#: An action gets at least this many attempts if GitHub answers other requests, but not the
+#: action's request. With the default pauses they take about an hour.
 _OUTAGE_ATTEMPTS = 20
 
 
@@ -52,14 +52,14 @@ class Attempts(Struct, frozen=True, kw_only=True):
 
     most: int  #: The number of attempts.
     first_seconds: float  #: The first pause; each later one is twice as long, up to 300 s.
-    starts: Callable[[str], int]  #: `most` for the start of a run, by repository.
+    starts: Callable[[str], int]  #: Returns `most` for starts of runs in a repository.
 
 
 @dataclass(eq=False)
 class Outbox:
     """Carries out due actions: one at a time for each session, several sessions in parallel.
 
-    Actions that belong to no session are carried out in parallel, too.
+    An action that belongs to no session does not wait for any other action.
     """
 
     outbox: OutboxTable
@@ -79,8 +79,8 @@ class Outbox:
     on_done: Callable[[], None]  #: Called after an action's result was recorded.
     parallel: int = 8  #: How many actions are carried out at once.
     _under_way: dict[str, Future[bool]] = field(default_factory=dict, init=False)
-    #: The number of the last action that an earlier process may have attempted. None if it may have
-    #: attempted any.
+    #: The highest number of an action that an earlier process may have attempted. While this is
+    #: None, any action may have been attempted.
     _inherited: int | None = field(default=None, init=False)
     #: The actions that this process attempted without success, by queue and kind.
     _tried: dict[tuple[str, KeyKind], set[int]] = field(default_factory=dict, init=False)
@@ -95,7 +95,8 @@ class Outbox:
         """Hand due actions to idle workers, and return how many; call it in one thread at a time.
 
         Skips sessions with an action under way. When all workers are busy, the remaining actions
-        stay in the store: an older session's action may become due before a worker is idle.
+        stay in the store. Older sessions go first, and one of their actions may become due before
+        the next worker is idle.
         """
         self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
@@ -160,8 +161,8 @@ class Outbox:
         """Whether it is certain that no earlier attempt had an effect that was not recorded.
 
         Attempts at any action of the same kind in the same queue count, because the edits of one
-        report have different keys. Attempts before a crash count, too. Also notes this attempt, so
-        call it once per attempt.
+        report have different keys. Attempts before a crash also count. Because this method notes
+        the attempt, call it once per attempt.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)

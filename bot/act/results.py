@@ -18,7 +18,7 @@ class Completed(Struct, frozen=True, kw_only=True):
 
     result: str = ""  #: For the history, such as the number of the pull request that was opened.
     observed: Observation | None = None  #: Facts that are known because of the action.
-    refreshes: tuple[RefreshRequest, ...] = ()  #: What to read at GitHub now.
+    refreshes: tuple[RefreshRequest, ...] = ()  #: What to read from GitHub now.
 
 
 class AwaitingReceipt(Struct, frozen=True):

@@ -21,7 +21,8 @@ def isolation_spec(
     """Return the isolation of a session's programs.
 
     `variables` returns the environment variables by which isolated programs use the proxy. Raises
-    `NotIsolated`.
+    `NotIsolated` if the required isolation does not work, or if none is required and no sandbox
+    works.
     """
     kind = isolation_of(settings, session.project, session.agent_type)
     if kind == NOT_ISOLATED.kind:
@@ -39,7 +40,10 @@ def isolation_spec(
 
 
 def not_isolated(missing: NotIsolated) -> RetryLater | Rejected:
-    """Return the result of a start that has no isolation: a retry if the engine is down."""
+    """Return the result of an action whose programs cannot be isolated.
+
+    It is a retry if the container engine does not answer now, otherwise a rejection.
+    """
     if missing.waits_for:
         return RetryLater(str(missing))
     return Rejected(str(missing), Reason.SPAWN_FAILED)

@@ -39,8 +39,8 @@ from runtimes.workspaces.worktree import Worktree
 #: How soon a handover to an agent at its cap is tried again.
 _AT_CAP = timedelta(seconds=10)
 
-#: The most characters of the progress file, and the most lines of commits and of files, to send.
-#: The last ones are sent.
+#: The most characters of the progress file that a message contains, and the most lines of its
+#: lists of commits and of files. The end of a longer text is sent.
 _MOST_OF_PROGRESS, _MOST_LINES = 8_000, 30
 
 
@@ -363,10 +363,10 @@ def _lost_work(session: Session, workspace: Worktree, mirror: Mirror) -> Rejecte
 def _notes(
     progress: str, changes: WorkspaceChanges, waiting: Iterable[Mapping[str, str]]
 ) -> Prompt:
-    """Return the prompt with the earlier agent's progress file, commits and uncommitted files.
+    """Return the prompt that tells an agent without memory of the work what was done so far.
 
-    `waiting` is open work on GitHub, which the prompt lists as well
-    (`lifecycle.model.actions.Start`).
+    It contains the end of the progress file, the last commits and uncommitted changes, and
+    `waiting`: open work on GitHub and the issue's discussion, as in `Start.waiting`.
     """
     values = {
         "progress": progress[-_MOST_OF_PROGRESS:],

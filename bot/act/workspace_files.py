@@ -1,4 +1,4 @@
-"""Workspace files from outside the repository: of the operator, of submodules, of Git LFS."""
+"""Workspace files from outside the repository: the operator's files, submodules and Git LFS."""
 
 import logging
 import shutil
@@ -32,7 +32,8 @@ def place_files(
 
     Returns why the run may not start, or None. `base` is the commit at which the session's work
     begins. `env_files` maps the names of the operator's files to their texts. `steering` has the
-    patterns of files that no agent may leave for the next run. The log says what is left out.
+    patterns of files that no agent may leave for the next run. The log names the submodules
+    and LFS files that are left out.
     """
     mirror = locations.mirror(session.project)
     if env_files:
@@ -59,9 +60,9 @@ def fetch_lfs(
     *commits: str,
     write: bool = True,
 ) -> None:
-    """Fetch the files of Git LFS of the workspace's branch and of `commits`.
+    """Fetch the Git LFS files that belong to the workspace's branch and to `commits`.
 
-    With `write`, those of the branch are written into the checkout. Raises `LfsUnavailable` and
+    With `write`, the branch's LFS files are written into the checkout. Raises `LfsUnavailable` and
     `GitFailure`.
     """
     most, mirror = _most(locations, session), locations.mirror(session.project)
@@ -91,8 +92,8 @@ def upload_lfs(
 ) -> Rejected | None:
     """Upload the LFS files of the commits that a push publishes; return a rejection or None.
 
-    With `checked`, a file that looks like a secret holds the push for a person. Raises
-    `GitFailure`.
+    With `checked`, a file that seems to contain a secret also causes a rejection: a person should
+    see it before the push. Raises `GitFailure`.
     """
     most, mirror = _most(locations, session), locations.mirror(session.project)
     if not most or not lfs.uses_lfs(mirror, head):
@@ -109,7 +110,7 @@ def upload_lfs(
 
 
 def keep_lfs(locations: Locations, session: Session, workspace: Worktree, commit: str) -> None:
-    """Copy the files of Git LFS of a session's new commits into the mirror. Raises `GitFailure`."""
+    """Copy the Git LFS files of a session's new commits into the mirror. Raises `GitFailure`."""
     if most := _most(locations, session):
         lfs.collect(locations.mirror(session.project), workspace, commit, most)
 

@@ -43,7 +43,7 @@ _STOP_SECONDS = 5.0
 _SIGNAL_SECONDS = 0.5
 #: How often notifiers look for causes that have no stored message yet.
 _NOTIFY_SECONDS = 1.0
-_DISK_SECONDS = 30.0  #: Between two measurements of what sessions have on disk.
+_DISK_SECONDS = 30.0  #: The interval at which the disk use of sessions is measured.
 #: How often the redelivery of lost webhooks is requested, and expired data deleted.
 _REDELIVERY_SECONDS, _RETENTION_SECONDS = 900.0, 3600.0
 
@@ -306,7 +306,7 @@ class App:
             self._reconcile.wake()
 
     def _confirm_receipts(self) -> None:
-        """Poll agents that were sent messages until the messages have arrived."""
+        """Check whether sent messages have arrived, and repeat this while any are awaited."""
         if self.wiring.agent_observer.confirm_receipts():
             _wake(self._reconcile, self._outbox)
             time.sleep(_CONFIRM_SECONDS)

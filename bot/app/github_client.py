@@ -1,4 +1,4 @@
-"""Makes the GitHub client of the configured account, and that for people's sign-in."""
+"""Makes the client for the bot's GitHub account, and the client for people's sign-in."""
 
 import os
 

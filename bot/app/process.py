@@ -52,12 +52,14 @@ def serve(
 
     On SIGHUP, `load` reads the configuration again, and the bot continues with it in the same
     process, while agents keep running. If the configuration is refused, the bot continues with the
-    old one. SIGHUP stops the bot if `load` is None or the bot's terminal was closed. The process
-    exits if running work does not finish within 5 seconds, with 1 if the bot was to continue.
+    old one. SIGHUP stops the bot if `load` is None or the bot's terminal was closed. If running
+    work does not finish within 5 seconds, the process exits, with status 1 if the bot was to
+    continue after a SIGHUP.
 
-    Exits with 1 if it lost its lease, and with `StoreDamaged.EXIT_CODE` if its database is damaged.
-    `new_database` says whether an empty database may be created in a folder with files of sessions.
-    Raises one of `CANNOT_START` if the bot cannot start, also if it cannot start again on SIGHUP.
+    The exit status is 1 if the bot lost its lease, and `StoreDamaged.EXIT_CODE` if its database is
+    damaged. `new_database` says whether an empty database may be created in a folder with files of
+    sessions. Raises one of `CANNOT_START` if the bot cannot start. On SIGHUP, raises it only if the
+    bot cannot start with the old configuration either.
     """
     set_up_log(settings.log, Redaction(secret_values(settings, secrets, os.environ)))
     if (files := raise_limit()) < _FEW_FILES:

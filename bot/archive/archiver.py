@@ -1,7 +1,7 @@
 """Archives the files that agents write, without secrets, so that a lost home can be restored.
 
 ARCHIVE/SESSION/PATH       a copy of the session's file PATH, extended as the file grows
-ARCHIVE/SESSION/PATH.1     an earlier copy, kept when the file was truncated or replaced; then `.2`
+ARCHIVE/SESSION/PATH.1     a copy from before the file was truncated or replaced; the next is `.2`
 ARCHIVE/SESSION/PATH.gz    a copy compressed after the session ended; decompressed if more comes
 
 A database changes in place instead of growing, so only its last state is archived.
@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 #: Reads a file's bytes from one offset to another; fewer if it is shorter.
 _Read = Callable[[int, int], bytes]
 
-#: How many bytes at the copy's end must be equal in a file for it to count as the same file.
+#: How many bytes at a copy's end are compared to find out whether the file has only grown since.
 _TAIL_BYTES = 4096
 _STEP_BYTES = 1024 * 1024
 #: Larger files, in bytes, are not archived; databases have a limit of their own.
 _MOST_BYTES = 1024**3
-#: How many earlier copies of a replaced file are kept, the earliest ones.
+#: How many earlier copies of a file are kept. Once there are so many, no more are added.
 _MOST_COPIES = 20
 #: The first bytes of an SQLite database: https://www.sqlite.org/fileformat.html
 _DATABASE = b"SQLite format 3\0"
@@ -193,8 +193,8 @@ class Archive:
     def _masked(self, read: _Read, start: int, end: int, size: int) -> bytes:
         """Return the bytes from `start` to `end` with secrets masked.
 
-        A secret that begins before `start` or ends after `end` is masked, too. `size` is the file's
-        length in bytes.
+        Secrets that begin before `start` or end after `end` are masked as well. `size` is the
+        file's length in bytes.
         """
         longest = self._redact.longest
         before = max(0, start - longest)

@@ -1,9 +1,9 @@
 """Backs up the bot's database and archive into one file while the bot runs, and restores them.
 
 The file is a tar archive with the database and the archive of the agents' files. It lacks commits
-that were not pushed yet. It also lacks mirrors and workspaces, which are made again from GitHub,
-and run folders with their sandboxes, sockets, run tokens and the runtime, which each start makes
-again.
+that were not pushed yet. It also lacks what the bot can make again. Mirrors and workspaces come
+from GitHub. Each start makes the run folders with their sandboxes, sockets and run tokens, and the
+runtime's folder.
 """
 
 import os
@@ -26,8 +26,8 @@ def back_up(store: Store, paths: Paths, file: Path) -> None:
     """Write a backup (mode 0600), and replace `file` once it is complete.
 
     The database is copied as it is at one moment, and the archive after it. What running agents
-    wrote since it was last archived may be missing; a restored bot archives it if it still exists.
-    Raises `StoreFailure` and `OSError`.
+    wrote since their files were last archived may be missing. A restored bot archives these files
+    if they still exist. Raises `StoreFailure` and `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.absolute().parent) as folder:
         copy, new = Path(folder) / paths.database.name, Path(folder) / "new"
@@ -44,7 +44,7 @@ def back_up(store: Store, paths: Paths, file: Path) -> None:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add a file up to its size when opened, because a running agent's transcript may grow."""
+    """Add the bytes that a file has when it is opened: a running agent's transcript may grow."""
     if path.suffix == ".new" or not path.is_file():
         return
     with path.open("rb") as source:

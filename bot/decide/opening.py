@@ -43,7 +43,11 @@ _MOST_OF_TITLE = 100
 
 @dataclass(eq=False)
 class Opening:
-    """Turns candidates into sessions and commands. Every method is safe to repeat."""
+    """Turns candidates into sessions and commands. Every method is safe to repeat.
+
+    A candidate is a label, an assignment, a reopening, or a command `start` or `adopt`, with the
+    permissions that were read for it.
+    """
 
     store: Store
     projects: Mapping[str, ProjectSettings]
@@ -55,7 +59,10 @@ class Opening:
     modes_of: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
 
     def consider(self, candidate: Candidate) -> None:
-        """Open a session for a candidate, give its session a command, or do neither. Idempotent."""
+        """Open a session for a candidate, give its existing session a command, or do neither.
+
+        Idempotent.
+        """
         known = candidate.session
         if candidate.number and not known:
             issue = f"issue:{candidate.number}"

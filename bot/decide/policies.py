@@ -1,4 +1,7 @@
-"""Computes each project's policy: as configured, narrowed by the repository's last valid file."""
+"""Computes each project's policy: the configured one, narrowed by a file in the repository.
+
+The file is `.github/mergewright.toml`. While it is invalid, its last valid version applies.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -76,8 +79,8 @@ class Policies:
     def adopt(self, files: Iterable[FetchedFile]) -> bool:
         """Apply fetched configuration files. Returns whether a policy changed.
 
-        An invalid file opens an incident and, unless the repository is silenced, has a failed check
-        reported on its commit; the repository's last valid file remains in force.
+        An invalid file opens an incident, and the repository's last valid file remains in force.
+        Unless the repository is silenced, a failed check on the file's commit lists the problems.
         """
         kept = {one.repository: one for one in self._store.configurations.all()}
         changed = [self._adopt(file, kept.get(file.repository)) for file in files]

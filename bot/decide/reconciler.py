@@ -33,7 +33,7 @@ from lifecycle.model.policy import Mode, Policy
 
 log = logging.getLogger(__name__)
 
-#: How many sessions are loaded together and recorded in one commit.
+#: How many sessions are loaded together and recorded in one transaction.
 _BATCH = 100
 #: The pause before a session is decided again after a failure.
 _RETRY = timedelta(seconds=30)
@@ -43,7 +43,7 @@ _UNDECIDED = "the bot does nothing for this session, because the decision about 
 
 
 class _Confirmed(Struct, frozen=True):
-    """The actions that a session's last decision wanted, and when it has to be decided again."""
+    """The actions that a session wants by its last decision, and how long that decision holds."""
 
     version: int  #: The session's version at that decision.
     project: str
@@ -125,8 +125,8 @@ class Reconciler:
     def _report(self, session: str, problem: Exception, now: datetime) -> None:
         """Open an incident for a session that cannot be decided.
 
-        If it is new and the policy permits it, order a comment on the session's issue or pull
-        request.
+        If the incident is new and the policy permits it, order a comment on the session's issue or
+        pull request.
         """
         kind = type(problem).__name__
         why = _UNDECIDED.format(error=f"{kind}: {problem}")
@@ -214,7 +214,7 @@ class Reconciler:
         self.on_actions()
 
     def still_wanted(self, session: str, action: Action) -> bool | None:
-        """Whether the session still needs a recorded action; None if it waits for a freeze to end.
+        """Return whether a session still wants a recorded action, or None if a freeze delays it.
 
         Decides again only if something has changed since the last decision that wanted this action:
         the facts, the policy or something that depends on the time. Raises `CorruptRow`.
@@ -281,7 +281,7 @@ class Reconciler:
 
 
 def _ordered(one: LoadedSession, decided: SessionDecision) -> Iterator[str]:
-    """Yield the names, for traces, of the actions that no earlier decision has ordered."""
+    """Yield the names that traces use for the decision's actions, without those already pending."""
     for action in decided.actions:
         if isinstance(one.facts, Facts) and action.key not in one.facts.pending:
             yield f"{one.session} {action.key}"

@@ -34,7 +34,7 @@ from runtimes.isolation import ISOLATIONS
 SESSION = "greetings-1"
 #: The files that the issues of `--keep` ask for.
 _TO_TRY = ("greeting-french.txt", "greeting-dutch.txt", "greeting-latin.txt")
-#: Time limits in seconds, with the scripted model and with a real one.
+#: Time limits in seconds, with the scripted agent and with any other agent.
 _PATIENCE, _LONG_PATIENCE = 120.0, 1200.0
 
 
@@ -159,7 +159,7 @@ def play(
 
 
 def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: bool) -> None:
-    """Open more issues and print the addresses.
+    """Open more issues, print where to look at everything, and keep it running.
 
     Returns when the person ends the demo, or when the bot has exited. If `asks`, the agent of the
     last issue asks a question.
@@ -183,8 +183,8 @@ def _keep_running(scene: Scene, bot: BotProcess, github: GitHubServer, *, asks: 
 def follow(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
     """Yield each new status with its reason, until the workspace is removed after the merge.
 
-    Also stops once the session's last retry has failed, because nobody in the demo starts it again,
-    and when `too_long` returns True.
+    Also ends once the session's last retry has failed, because nobody in the demo starts the
+    session again. When `too_long` returns True, yields a sentence that says so, and ends.
     """
     last = ""
     while not too_long():

@@ -2,8 +2,9 @@
 
 It reads its prompt from a file, works in its worktree, commits, and takes messages that are pasted
 into its terminal. Its commits contain words that are only in the messages, so that the demo notices
-a lost message. It appends every prompt and message to a log, in which the demo counts them: the
-file DEMO_AGENT_LOG, or a file in its spool, to which a sandbox lets it write.
+a lost message. It appends an entry for every prompt and message to a log, so that the demo can
+count them. The log is the file DEMO_AGENT_LOG. If this variable is not set, it is a file in the
+run's spool, to which a sandbox lets the agent write.
 """
 
 import errno
@@ -17,13 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-LOG = "demo.jsonl"  #: The name of its log in the spool of its run.
+LOG = "demo.jsonl"  #: The name of the agent's log in its run's spool.
 WORK_SECONDS = 0.2  # Long enough to be observed as active.
 _FILE = re.compile(r"add `(greeting[-\w]*\.txt)`")
 _MARK = re.compile(r"\[(mw-[0-9a-f]+)\]")
 _WORD = re.compile(r'the word "([a-z]+)"')
-#: An issue with this text makes the agent ask. The example in the question matches no `_WORD`,
-#: because the answer repeats it.
+#: An issue with this text makes the agent ask. The example in the question must not match `_WORD`,
+#: because a message with the answer may repeat the question.
 ASKS = "Ask me which word to add"
 _QUESTION = 'Which word shall I add? Answer like this: the word "..."'
 #: The tokens and dollars that each commit is said to have cost.
@@ -144,7 +145,10 @@ def spend(commits: int) -> None:
 
 
 def note(kind: str, text: str) -> None:
-    """Append a received message to the log: all of it or, while the disk is full, nothing."""
+    """Append an entry about a received message to the log.
+
+    While the disk is full, nothing of the entry is written.
+    """
     mark = _MARK.search(text)
     entry = {
         "session": os.environ["MERGEWRIGHT_SESSION"],
@@ -189,7 +193,10 @@ def messages() -> Iterator[str]:
 
 
 def _submitted(typed: bytes) -> int | None:
-    """Return the position of the Enter that submits, outside any paste; None if not pressed."""
+    """Return the position of the first Enter outside a paste, which submits the message.
+
+    Returns None if there is none yet.
+    """
     begin, over = typed.find(_PASTE), typed.find(_PASTED)
     enter = typed.find(b"\r")
     if begin != -1 and (enter == -1 or begin < enter):

@@ -89,10 +89,11 @@ def configuration(
 ) -> str:
     """Return the configuration of a bot with its data in `folder`. Port 0 picks a free port.
 
-    `agent_log` is the file in which scripted agents log what they receive; None for a file in the
-    spool of each run, which isolated agents need. `agent_types` are further tables as text. At most
-    `sessions` run at the same time. Without an `app_id`, the bot has a token. People sign in with
-    the App of the `client_id`. `thresholds` are the tables `[policy]` and `[timing]` as text.
+    `agent_log` is the file in which scripted agents log what they receive. If it is None, each run
+    logs to a file in its spool, which isolated agents need. `agent_types` has further tables
+    `[agent-types.NAME]` as text. At most `sessions` run at the same time. Without an `app_id`, the
+    bot authenticates with a token. With a `client_id`, people can sign in with the App of that id.
+    `thresholds` has the tables `[policy]` and `[timing]` as text.
     """
     config = _CONFIG.format(
         port=port or free_port(),
@@ -128,10 +129,11 @@ class BotProcess:
         descriptors: int = 0,
         module: str = "bot.cli",
     ) -> None:
-        """Write the configuration. `name`, the stem of the bot's files, is unique in the folder.
+        """Write the text `config` to the bot's configuration file, without starting the bot.
 
-        `descriptors` is a hard limit on the bot's open files; 0 for the limit of this process.
-        `module` is the Python module of the bot's command line.
+        `secrets` are environment variables for the bot. `name`, the stem of the bot's files, is
+        unique in the folder. `descriptors` is a hard limit on the bot's open files; if 0, the limit
+        of this process applies. `module` is the Python module of the bot's command line.
         """
         self._module = module
         self.folder = folder

@@ -38,13 +38,21 @@ _AT_ITS_OWN = """pass-env = {variables}
 
 
 def cached(program: str, version: str) -> Path:
-    """Return the folder in which `scripts/test-agents` installs a program, with its `bin`."""
+    """Return the folder into which `scripts/test-agents` installs a program.
+
+    The program itself is in its folder `bin`. With "*" as `version`, the folder's name is a
+    pattern.
+    """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "mergewright" / "agents" / f"{program}-{version}"
 
 
 def found(program: str) -> Path | None:
-    """Find the program on PATH, else the last one installed into the cache; None without any."""
+    """Find the program on PATH or, if it is not there, in the cache of `scripts/test-agents`.
+
+    Of several versions in the cache, returns the one that was installed last. Returns None if the
+    program is in neither place.
+    """
     if there := shutil.which(program):
         return Path(there)
     folder = cached(program, "*")

@@ -48,13 +48,13 @@ _ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """An issue, the file it asks for, and two words that only CI and the reviewer know."""
+    """An issue, the file it asks for, and words for the file that only CI and the reviewer know."""
 
     issue: Issue
     file: str
     check_word: str
     review_word: str
-    played: bool  #: Whether the scene labels and reviews, not the person who watches the demo.
+    played: bool  #: Whether the scene labels and reviews; else the person at the demo does.
 
     @property
     def session(self) -> str:
@@ -75,8 +75,8 @@ class Scene:
     ) -> None:
         """Set up the repository, the people and the bot. `tell` gets each event and its URL.
 
-        With `spelled_out`, requests contain the commands for the scripted model. With `app`, the
-        bot authenticates as a GitHub App instead of with a token.
+        With `spelled_out`, the issues, logs and reviews contain the commands for the scripted
+        model. With `app`, the bot authenticates as a GitHub App instead of with a token.
         """
         self._github = github
         self._tell = tell

@@ -37,11 +37,11 @@ def staged(
     port: int = 0,
     isolation: str = "",
 ) -> Iterator[Stage]:
-    """Start everything with data in `folder`; at the end, stop the bot and the terminals.
+    """Start the stand-ins and the bot, with their data in `folder`; stop everything at the end.
 
-    `agent` and `model` are as on the demo's command line. `tell` gets each event, and where to look
-    at it. Port 0 picks a free port for the bot. `isolation` is that of the agents, or empty for the
-    strongest that works here.
+    That includes the terminals, which outlive the bot. `agent` and `model` are as on the demo's
+    command line. `tell` gets each event, and where to look at it. Port 0 picks a free port for the
+    bot. `isolation` is that of the agents, or empty for the strongest that works here.
     """
     with ExitStack() as stack:
         tell("starting a stand-in for GitHub, and the bot; this takes some seconds")

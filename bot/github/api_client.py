@@ -1,8 +1,8 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Only writes sleep, until it is their turn. Callers retry, with one exception: if GitHub refuses an
-App's token (401), or its JWT because the bot had a wrong time, the request is sent once more with a
-new one.
+Only writes sleep: each waits for its turn. It is the callers who retry, with one exception: if
+GitHub refuses an App's token (401), or a JWT because the bot had a wrong time, the request is sent
+once more, with a new token or JWT.
 """
 
 import re
@@ -41,11 +41,12 @@ from bot.system.clock import Clock
 
 T = TypeVar("T")
 _SCOPES = "X-OAuth-Scopes"
-#: The account whose rate limits apply to requests of the App itself. No login contains a colon.
+#: The name under which the App's own rate limits are kept. No account's login contains a colon.
 _APP = "app:"
 #: A list with more pages raises `TryLater`.
 MAX_PAGES = 100
-#: A refused JWT is replaced by a new one if GitHub's known time changes by more than this.
+#: A refused JWT is replaced if the refusal shows that the bot was wrong about GitHub's time by more
+#: than this.
 _CLOCKS_DIFFER = timedelta(seconds=30)
 #: The permissions of a token that only lists the repositories of an installation.
 _LISTING: Mapping[str, object] = {"permissions": {"metadata": "read"}}
@@ -160,7 +161,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send a query with `graphql`. Returns the field `repository` of its data, or None."""
+        """Send a query with `graphql`; return the field `repository` of the response, or None."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None

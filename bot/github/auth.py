@@ -91,7 +91,7 @@ class AccessTokens:
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """Return the token for git, with only the permissions of `permissions_of_git` for an App.
+        """Return the token for git. An App's has only the permissions of `permissions_of_git`.
 
         More programs can see git's token than the API's, because git is a separate process. Without
         an App, git and the API use the same token.

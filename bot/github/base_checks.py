@@ -6,8 +6,8 @@ from bot.github.api_client import ApiClient
 from bot.github.checks import BaseChecks, base_checks
 from bot.github.shapes import AtObject, CheckedCommit, GraphQLShape, NodeList
 
-#: How long completed checks are cached (a rerun may change them), and the most cached entries; then
-#: all are dropped.
+#: How long completed checks are cached, because a rerun may change them; and the number of cached
+#: entries at which all are dropped.
 _CACHED, _MOST = timedelta(minutes=10), 1000
 
 

@@ -14,7 +14,7 @@ from lifecycle.model.status import CheckState
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 # An unknown value of GitHub's enums never means success.
-#: By `CheckConclusionState`, the conclusion of a check run.
+#: The check state for each `CheckConclusionState`, which is the conclusion of a check run.
 _CONCLUSIONS = {
     "SUCCESS": CheckState.PASSED,
     "FAILURE": CheckState.FAILED,
@@ -27,7 +27,7 @@ _CONCLUSIONS = {
     "STALE": CheckState.STALE,
 }
 
-#: By `StatusState`, the state of a commit status.
+#: The check state for each `StatusState`, which is the state of a commit status.
 _STATUSES = {
     "SUCCESS": CheckState.PASSED,
     "FAILURE": CheckState.FAILED,
@@ -54,7 +54,7 @@ class CheckIdentity(NamedTuple):
 class BaseChecks(Struct, frozen=True, kw_only=True):
     """The checks of the base branch's last commits and of recent pull requests merged into it."""
 
-    #: Names of the checks that ran for the merged pull requests, so probably for others, too.
+    #: Names of the checks that ran for the merged pull requests, and so probably for others.
     expected: tuple[str, ...] = ()
     #: The identities, without event, of the checks whose last completed run failed.
     failed: frozenset[tuple[str, str, str]] = frozenset()
@@ -102,8 +102,9 @@ def checks_of(
 
 
 def _is_reported(required: str, contexts: Iterable[HeadCheck]) -> bool:
-    """Whether a commit status whose name begins with `required/` reports the required check.
+    """Whether a commit status reports the required check under a longer name.
 
+    Such a name begins with the required check's name and a slash.
     GitHub accepts `continuous-integration/travis-ci/pr` for `continuous-integration/travis-ci`.
     """
     return any(_is_below(required, context) for context in contexts)

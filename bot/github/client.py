@@ -62,7 +62,7 @@ class GitHub:
     def caching(self) -> AbstractContextManager[None]:
         """Return a context manager that caches REST responses: lists, and repositories read by id.
 
-        It caches what its thread reads in the block. If the block raises, nothing is cached.
+        Only reads inside the block by the same thread are cached, and none if the block raises.
         Unchanged responses do not count against the rate limit:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """

@@ -13,7 +13,7 @@ KEY = "mergewright:key="
 
 
 def own_comments(api: ApiClient, repo: str, path: str, key: str = "") -> Iterator[ListedText]:
-    """Yield the comments by the bot's account at `path`; if `key` is given, only those with it."""
+    """Yield the comments by the bot's account at `path`; with a `key`, only those marked by it."""
     me = api.me()
     for written in api.pages(repo, path, ListedText):
         mine = written.user is not None and written.user.login == me

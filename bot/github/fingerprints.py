@@ -59,7 +59,8 @@ def branch_in(data: Raw) -> str:
 def fingerprint_of(data: Raw, *, pull: bool) -> Fingerprint | None:
     """Return the fingerprint from an issue's or pull request's data; None if null or invalid.
 
-    The base branch's head is part of it only where it changes what the bot does.
+    The fingerprint contains the base branch's head only where a new commit on that branch
+    changes what the bot does.
     """
     try:
         if not pull:

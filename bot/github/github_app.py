@@ -88,7 +88,7 @@ class AppWebhook:
     def failed_attempts(self, since: datetime) -> Iterator[DeliveryAttempt]:
         """Yield failed attempts since a time, newest first.
 
-        Leaves out those that the server of the webhook refused and would refuse again, such as with
+        Leaves out attempts that the receiving server refused and would refuse again, such as with
         the status 400.
         https://docs.github.com/rest/apps/webhooks#list-deliveries-for-an-app-webhook
         """

@@ -15,7 +15,7 @@ from bot.github.shapes import BaseRef, BranchProtection
 #: Types of rules under which only accounts that may bypass the ruleset can push.
 #: https://docs.github.com/en/graphql/reference/enums#repositoryruletype
 _BARS = {"UPDATE", "LOCK_BRANCH"}
-#: How long the answer whether the bot may bypass a ruleset is cached.
+#: How long it is cached whether the bot may bypass a ruleset.
 _CACHED = timedelta(minutes=10)
 
 

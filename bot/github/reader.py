@@ -167,7 +167,7 @@ class GitHubReader:
     def identity(self, repo: str) -> rest.RepositoryIdentity:
         """Return a repository's id and current name.
 
-        It is found by its id if that is known and still exists, else by name.
+        The repository is found by its id, or by its name if no valid id is known.
         """
         known = self._api.aliases.get(repo)
         if known is not None:
@@ -292,7 +292,7 @@ class GitHubReader:
         }
 
     def comments_since(self, repo: str, since: datetime) -> list[rest.ListedComment]:
-        """Return issues' and pull requests' comments changed since a time, the latest change last.
+        """Return the issue and pull request comments changed since a time, the latest change last.
 
         https://docs.github.com/rest/issues/comments#list-issue-comments-for-a-repository
         """

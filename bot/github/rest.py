@@ -48,7 +48,7 @@ class RepositoryAliases(dict[str, RepositoryIdentity]):
 
 
 class HookConfiguration(Struct, frozen=True):
-    """The configuration of a webhook; `url` is the address that it is sent to."""
+    """The configuration of a webhook; `url` is the address to which GitHub sends events."""
 
     url: str = ""
 
@@ -87,7 +87,7 @@ class RepositorySettings(Struct, frozen=True, kw_only=True):
         return tuple(method for method, is_allowed in allowed.items() if is_allowed)
 
     def merge_method(self, wanted: MergeMethod) -> MergeMethod:
-        """Return the wanted merge method if it is allowed or none is, else an allowed one."""
+        """Return the wanted merge method, or another one if only others are allowed."""
         allowed = self.merge_methods
         return wanted if wanted in allowed or not allowed else allowed[0]
 
@@ -124,7 +124,7 @@ class AppInstallation(Struct, frozen=True):
     id: int
     account: Login | None = None
     permissions: Mapping[str, str] = {}
-    events: tuple[str, ...] = ()  #: Subscribed webhook events, without those every App receives.
+    events: tuple[str, ...] = ()  #: Subscribed webhook events, except those that all Apps get.
     suspended_at: str | None = None
 
 

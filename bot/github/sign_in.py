@@ -38,7 +38,7 @@ class GitHubUser(Struct, frozen=True):
 
 
 class _Exchange(Struct, frozen=True):
-    """The token or an error. GitHub sends both with the status 200."""
+    """The access token, or an error. GitHub sends either with the status 200."""
 
     access_token: str = ""
     error: str = ""

@@ -28,7 +28,7 @@ class PointBudget(Struct, frozen=True, kw_only=True, rename="camel"):
         return max(0, self.remaining - int(self.limit * _RESERVE))
 
     def interval(self, now: datetime) -> timedelta:
-        """Return the pause between background refreshes with which the spare points last."""
+        """Return the pause between background refreshes that makes the spare points last."""
         left = max(timedelta(), self.reset_at - now)
         return left * self.cost / self.spare if self.spare else left
 

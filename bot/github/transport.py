@@ -39,7 +39,7 @@ _CACHE_SIZE = 500
 
 
 class _DeadlineStream(httpx.SyncByteStream):
-    """A response body with one time limit. httpx has only a limit for each chunk."""
+    """A response body with a time limit for the whole. httpx has only a limit for each chunk."""
 
     def __init__(self, stream: httpx.SyncByteStream, seconds: float) -> None:
         self._stream = stream

@@ -33,7 +33,7 @@ class WriteAccess:
         self._lock = threading.Lock()
 
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
-        """Whether an account has write access or is listed.
+        """Whether an account has write access, or is listed in the configuration.
 
         `fresh` and exceptions: see `may_write`.
         """
@@ -65,8 +65,9 @@ class WriteAccess:
         """Return a person's role. Their permission may have been read up to `within` ago.
 
         A person who is listed gets at least the role of write access; commands that need real write
-        access are checked by `may_write`. `user` is GitHub's numeric ID of the account, or 0:
-        another account that took over its login gets no role. Raises `GitHubFailure`.
+        access are checked by `may_write`. `user` is GitHub's numeric ID of the account, or 0 if it
+        is unknown. With an ID, another account that took over the login gets no role. Raises
+        `GitHubFailure`.
         """
         if not login:
             return Role.NONE

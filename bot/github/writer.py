@@ -21,7 +21,7 @@ from lifecycle.model.names import SHOWS_STATUS
 class BranchUse(GraphQLShape, frozen=True):
     """The repository in GitHub's response to `branch_use.graphql`.
 
-    It has a branch, and open pull requests based on it.
+    It contains a branch, and the open pull requests based on that branch.
     """
 
     ref: BranchTip | None

@@ -41,8 +41,9 @@ class ChangedSubject(NamedTuple):
     """An issue, pull request, branch, commit or whole repository that may have changed."""
 
     repository: RepositoryPayload
-    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX`; `repository:` is all.
-    # `Relevance` ignores subjects of no session by these; None: not in the payload.
+    subject: str  #: `issue:12`, `pull:34`, `branch:NAME`, `sha:HEX` or `repository:`.
+    # From the next two fields, `Relevance` sees that a subject concerns no session. None means that
+    # the payload lacks the field.
     branch: str | None = None  #: The branch of a pull request.
     #: The labels of an issue, and its assignees as `@login`, in lower case.
     labels: frozenset[str] | None = None
@@ -52,7 +53,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     """A text that a person or a bot has written, which may contain commands."""
 
     kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
-    id: int  #: Unique among texts of this kind; of an `issue`, its number in the repository.
+    id: int  #: Unique among texts of this kind. For an `issue`, the issue's number.
     repository: RepositoryPayload
     number: int  #: The number of the issue or pull request.
     author: str

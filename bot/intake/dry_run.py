@@ -71,7 +71,7 @@ def read_webhook(text: bytes, event: str) -> WebhookFile:
 def dry_run(store: Store, inbox: Inbox, delivery: Delivery, repository: str) -> DryRun:
     """Return the effects that a stored webhook would have now, or why it has none.
 
-    The reason may mention `repository`, the one that the webhook names; empty if it names none.
+    `repository` is the repository that the webhook names, or empty; the reason may mention it.
     """
     webhook = WebhookFile(event=delivery.event, body=delivery.body)
     try:

@@ -1,4 +1,4 @@
-"""Finds the subjects named in a payload that `parse_event` cannot decode, so that they are read."""
+"""Finds the subjects that an undecodable payload names, so that GitHub is asked about them."""
 
 from contextlib import suppress
 

@@ -34,7 +34,7 @@ class SpawnRequest(Struct, frozen=True, kw_only=True):
     """A request for a session: for an issue, for a prompt, or a chat with an optional prompt."""
 
     project: str
-    repository: str  #: Of the project.
+    repository: str  #: The project's repository.
     issue: int = 0
     prompt: str = ""
     agent: str = ""  #: `AGENT` or `AGENT TYPE`, as for the command `start`.
@@ -49,10 +49,11 @@ class SpawnRequest(Struct, frozen=True, kw_only=True):
 def request_session(
     store: Store, wanted: SpawnRequest, *, actor: str, key: str, at: datetime
 ) -> tuple[NewCommand, bool]:
-    """Record a request for a session, and choose the session's ID, which is in `spawn.session`.
+    """Record a request for a session, and choose the session's ID.
 
-    Returns the recorded command, and whether it is new under this key. Raises
-    `InvalidArgument`, whose message says what was expected, `SessionExists` and `KeyReused`.
+    Returns the recorded command, whose `spawn.session` is this ID, and whether the command is new
+    under this key. Raises `InvalidArgument`, whose message says what was expected, `SessionExists`
+    and `KeyReused`.
     """
     asked = NewCommand(
         key=key,
@@ -118,7 +119,10 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
 
 
 def _check_unused(store: Store, wanted: SpawnRequest) -> None:
-    """Raise an exception if a session has the branch, or has the issue without `another`."""
+    """Raise an exception if another session has the requested branch or issue.
+
+    With `wanted.another`, the issue may have other sessions.
+    """
     of_subject, repository = store.sessions.of_subject, wanted.repository
     known = of_subject(repository, f"issue:{wanted.issue}") if wanted.issue else None
     if known and not wanted.another:

@@ -34,7 +34,8 @@ _STALLED: Final = timedelta(seconds=5)
 class NotTypable(Exception):
     """Nothing can be typed into a session's terminal now.
 
-    `forbidden`: the session has no sandbox, so nothing can be typed until a restart in one.
+    `forbidden` says that the session has no sandbox. Nothing can be typed until the session is
+    restarted in a sandbox.
     """
 
     def __init__(self, why: str, remedy: str, *, forbidden: bool = False) -> None:
@@ -68,7 +69,11 @@ class TerminalInput:
         wake: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`is_isolated`: whether a session's run is in a sandbox. `wake` starts the outbox."""
+        """Take the store, two callbacks and a monotonic clock.
+
+        `is_isolated` returns whether a session's run is in a sandbox. `wake` makes the outbox look
+        for new actions.
+        """
         self._store = store
         self._is_isolated = is_isolated
         self._wake = wake
@@ -98,11 +103,12 @@ class TerminalInput:
     def add(
         self, session: Session, *, by: str, request: str, pressed: Sequence[str], paste: str
     ) -> tuple[PressKeys, bool]:
-        """Have a text pasted, and keys pressed after it, if `request` was not taken before.
+        """Have the text `paste` pasted into the terminal, and then the keys `pressed` pressed.
 
-        `request` is the idempotency key. It is known for ten minutes. Returns the action, and
-        whether it is new. Raises `NotTypable`, `TypedTooFast`, `TypingStalled`, `InvalidArgument`
-        for a key that does not exist and for too much or nothing to type, and `KeyReused`.
+        `by` is the person. `request` is the idempotency key: a repetition of a request in the next
+        ten minutes records nothing. Returns the action, and whether it is new. Raises `NotTypable`,
+        `TypedTooFast`, `TypingStalled`, `InvalidArgument` for a key that does not exist and for too
+        much or nothing to type, and `KeyReused`.
         """
         for key in pressed:
             if not KEY.fullmatch(key):

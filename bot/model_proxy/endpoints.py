@@ -134,7 +134,7 @@ class ModelEndpoints(Struct, kw_only=True):
     def record_usage(self, token: str, model: str, used: Usage) -> None:
         """Record the usage of a response, or log why that failed.
 
-        The token may have become invalid since its request.
+        Whether the token is still valid is not checked: its run may have ended since the request.
         """
         if (parts := _RUN_TOKEN.fullmatch(token)) is None or not parts["run"]:
             return
@@ -167,8 +167,9 @@ def real_endpoint(
 ) -> Endpoint:
     """Return the real endpoint of an agent type: the configured one, or else its provider's.
 
-    Its `key` is empty if none is set; its `url` is then empty, too, unless one is configured.
-    `agent` and `project` are names, or empty. Their keys take precedence over the agent type's.
+    The endpoint's `key` is empty if no model key is set. Then `url` is empty as well, unless a URL
+    is configured. `agent` and `project` are names, or empty. Keys of the agent and of the project
+    take precedence over the agent type's key.
     """
     variable, _ = key_source(settings, agent_type, agent, project)
     key = keys.get(variable, "")
@@ -199,8 +200,8 @@ def key_source(
 ) -> tuple[str, str]:
     """Return the environment variable of the model key, and whose setting names it.
 
-    That is the first of `agent`, `project` and `server` (the agent type's setting) which names a
-    variable. Both strings are empty if none does.
+    The owner of the setting is `agent`, `project` or `server`, in this order of precedence;
+    `server` is the agent type's setting. Both strings are empty if no setting names a variable.
     """
     owners = {"agent": settings.agents.get(agent), "project": settings.projects.get(project)}
     for name, owner in owners.items():

@@ -138,7 +138,10 @@ class ForwardedRequest:
         )
 
     async def disconnected(self) -> None:
-        """Wait until the agent disconnects after its request was read; earlier, `_body` raises."""
+        """Wait until the agent disconnects after its request was read.
+
+        If the agent disconnects while its request is read, `_body` raises `ClientDisconnected`.
+        """
         if self._method == "POST":
             await self._read.wait()
         while (await self._receive())["type"] != "http.disconnect":
@@ -194,7 +197,7 @@ class ForwardedResponse:
     async def forward(self, response: httpx.Response) -> None:
         """Forward a model's response as it arrives.
 
-        If it breaks off, the agent's response does, too.
+        If the model's response breaks off, so does the response to the agent.
         """
         self.meter = meter = UsageMeter(response.headers)
         self.failed = response.status_code >= HTTPStatus.BAD_REQUEST

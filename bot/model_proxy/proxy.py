@@ -2,8 +2,9 @@
 
 The proxy listens on loopback, and on a UNIX socket for isolated agents. Requests to model APIs go
 to the endpoint of the session; `tunnels` connects isolated agents with other hosts. Responses are
-streamed, errors too; if one breaks off, so does the agent's. Requests are streamed, too, except
-those whose body is checked or changed first (`request_bodies`).
+streamed, including errors. If a model's response breaks off, so does the response to the agent.
+Requests are streamed as well, except those whose body is checked or changed first
+(`request_bodies`).
 """
 
 import asyncio
@@ -207,9 +208,8 @@ class ModelProxy:
     ) -> None:
         """Record the usage of a response.
 
-        For a billed request whose response broke off or reports no usage, what is missing is
-        estimated.
-        `gave_up` says that the agent has disconnected, or that the bot is stopping.
+        If a request was billed and its response broke off or reports no usage, the missing usage is
+        estimated. `gave_up` says that the agent has disconnected, or that the bot is stopping.
         """
         meter = answer.meter
         if meter is None and gave_up:

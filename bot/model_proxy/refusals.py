@@ -25,7 +25,7 @@ class RefusalLog:
     def add(self, refused: Destination) -> None:
         """Count a refusal, which is written within about a second.
 
-        Ignored if too many hosts wait.
+        The refusal is ignored if too many other hosts wait to be written.
         """
         if refused in self._waiting or len(self._waiting) < _MOST:
             self._waiting[refused] += 1

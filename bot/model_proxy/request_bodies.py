@@ -46,11 +46,11 @@ def is_changed(path: str) -> bool:
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return the body, changed so that the response reports its usage, and the model's name.
+    """Return a body that makes the response report its usage, and the name of the model.
 
-    All other fields are kept; of a duplicate field, the last value. The name is empty if the body
-    has none. Raises `ModelUnavailable` for a body that is not a JSON object as expected, and for a
-    background response.
+    Only `stream_options` is changed. Of a duplicate field, the last value is kept. The name is
+    empty if `body` has none. Raises `ModelUnavailable` for a body that is not a JSON object as
+    expected, and for a background response.
     """
     try:
         fields = _DECODER.decode(body)

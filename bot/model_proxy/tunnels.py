@@ -54,7 +54,7 @@ class _Tunnel:
             self._task.cancel()
 
     async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward the data that `reader` receives to `writer`. When it ends, end `writer`, too."""
+        """Forward what `reader` receives to `writer`. When `reader` ends, end `writer` as well."""
         while data := await reader.read(_CHUNK):
             self._used_at = self._loop.time()
             writer.write(data)

@@ -57,9 +57,9 @@ _DECODER = msgspec.json.Decoder(_Answer)
 class UsageMeter:
     """Meters the usage of one response while it is forwarded.
 
-    Usage that a response does not report, such as one that is cut off, can be estimated from the
-    sizes of request and response. Otherwise an agent that disconnects early would use a model for
-    free.
+    If a response does not report its usage, as when it is cut off, the usage can be estimated from
+    the sizes of the request and the response. Without estimates, an agent that disconnects early
+    would use a model for free.
     """
 
     def __init__(self, headers: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from bot.system.redaction import Redaction
 from bot.text.notifications import perhaps_repeated
 from config.notifier_secrets import secrets_in
 
-#: Apprise's type of a message, which sets its colour, by priority.
+#: For each priority, Apprise's type of message, which sets the colour.
 _COLOURS = {"urgent": "failure", "action": "warning", "warning": "warning", "info": "info"}
 
 
@@ -52,9 +52,9 @@ class AppriseSender:
             raise NotSent(self._redact(why))
 
     def address(self) -> tuple[str, int] | None:
-        """Return the host and port to test; None unless both are known, as for mail.
+        """Return the host and port for a test connection; None unless both are known.
 
-        Raises `NotSent`.
+        They are known for mail. Raises `NotSent`.
         """
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port

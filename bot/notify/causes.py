@@ -26,7 +26,7 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     id: str
     session: str = ""  #: Its id; if empty, the cause concerns the whole bot.
-    incident: str = ""  #: The incident's key; if empty, none.
+    incident: str = ""  #: The incident's key; empty if the cause is not an incident.
     project: str = ""
     priority: str
     message: Callable[[], Notification]

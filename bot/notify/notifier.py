@@ -43,17 +43,17 @@ from lifecycle.read import sentences
 
 log = logging.getLogger(__name__)
 
-#: How long a cause must be gone until people are notified, because many return at once.
+#: How long a cause must be gone until people are told so, because many causes soon return.
 _GONE_SECONDS = 60.0
 #: An incident is opened when a receiver has failed for this long.
 _INCIDENT_SECONDS = 300.0
 #: How long the bot retries a message that is useless later.
 _TRIED = timedelta(days=1)
-#: Ends of sessions may be stored out of order by this much, so they are read again.
+#: Ends of sessions may be stored out of order by this much, so the latest ones are read again.
 _OVERLAP = timedelta(minutes=10)
 _RAISED, _RESOLVED = NotificationEvent.RAISED, NotificationEvent.RESOLVED
 _ONCE = NotificationEvent.ONCE
-#: The session of a cause, and the cause.
+#: A cause: the id of its session, and its own id.
 _Key = tuple[str, str]
 
 
@@ -74,9 +74,9 @@ class Notifier:
 
     @property
     def cursor(self) -> str:
-        """The name of the notifier's cursor.
+        """Return the name of the notifier's cursor, which is a time in the database.
 
-        Sessions that ended before it, and digests due before it, are skipped.
+        Sessions that ended before that time, and digests due before that time, are skipped.
         """
         return f"notify {self.name}"
 
@@ -162,8 +162,8 @@ class Notifications:
     ) -> bool:
         """Whether to notify people that the cause of the message `one` is gone.
 
-        `wanted`, the causes to notify of now, lacks it. True once it has been gone for a minute,
-        but not while `wanted` has another cause in the same session.
+        `wanted` has the causes to notify of now, and no longer this one. True once the cause has
+        been gone for a minute, but not while `wanted` has another cause in the same session.
         """
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):

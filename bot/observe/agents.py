@@ -33,7 +33,7 @@ from runtimes.workspaces.git import GitFailure
 log = logging.getLogger(__name__)
 
 _AT_REST = (Activity.READY, Activity.IDLE, Activity.EXITED)
-#: Activities that end only with output at the terminal, and not after some time.
+#: Activities that only new output at the terminal can end, never the mere passing of time.
 _STILL = (Activity.IDLE, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
 
@@ -43,8 +43,8 @@ class _ObservedRun(Struct, kw_only=True):
     session: LiveSession
     awaited: Sequence[AwaitedReceipt] = ()  #: Messages and dialog answers whose receipt is awaited.
     stored: Agent | None = None  #: The last reading, if it was stored completely.
-    resting: Observation | None = None  #: The end of a turn, until its workspace is examined.
-    #: The dialog's id and state at the last check whether an answer had an effect.
+    resting: Observation | None = None  #: The end of a turn, kept until the workspace is examined.
+    #: The id and state of the open dialog when it was last checked for the effect of an answer.
     dialog: tuple[str, str] | None = None
 
 
@@ -99,7 +99,7 @@ class AgentObserver:
     def examine(self) -> int:
         """Examine the workspaces of agents whose turn ended; return how many sessions changed.
 
-        May be called from several threads; each examines the next workspace.
+        Several threads may call this at once; each takes the next waiting workspace.
         """
         changed = 0
         while self._resting:
@@ -149,7 +149,8 @@ class AgentObserver:
     ) -> int:
         """Observe these sessions; return how many changed. The caller holds the lock.
 
-        `awaited`: receipts by session. `whole`: this is a sweep of all sessions.
+        `awaited` has the messages and answers whose receipt is awaited, by session. `whole` says
+        that this is a sweep of all sessions.
         """
         if not sessions:
             return 0
@@ -200,7 +201,7 @@ class AgentObserver:
     def _believed(
         self, sessions: Sequence[LiveSession], look: Look, whole: bool
     ) -> Mapping[str, bool]:
-        """Return the sessions to record, by id, each with whether its program counts as gone.
+        """Return for each session to record, by id, whether the session's program counts as gone.
 
         A session is left out while an action ends its program: the action itself records the end,
         so that it does not count as a crash. Outside a sweep, sessions whose program is gone are
@@ -242,7 +243,8 @@ class AgentObserver:
     ) -> Observation | None:
         """Return what to record of one session, or None if its workspace is to be examined first.
 
-        Receipts are recorded in one commit with the activity that their messages may have caused.
+        Receipts are recorded in the same transaction as the activity that their messages may have
+        caused. `gone` says that the program counts as gone.
         """
         live, run.stored = run.session, None
         agent, clock = reading.agent, self.clock

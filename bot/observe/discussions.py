@@ -23,7 +23,7 @@ class Discussions:
     """Decides which remarks may be sent to agents, by the permissions of authors and editors."""
 
     people: WriteAccess
-    app_slug: str = ""  #: The App's slug, which people may mention, too; if empty, no App.
+    app_slug: str = ""  #: The App's slug, by which people may mention it; empty without an App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
         """Return the remark with `allowed` and `to_bot` set.
@@ -45,7 +45,8 @@ class Discussions:
     ) -> Issue:
         """Return the issue `known` with the comments, labels, milestone and links just read.
 
-        `ours` are the labels and assignees that request an agent. Raises `GitHubFailure`.
+        `ours` are the labels and assignees that request an agent; they are left out of the issue's
+        labels. Raises `GitHubFailure`.
         """
         newest, left_out = self._newest(reading)
         before = {one.id: one for one in known.remarks}

@@ -25,9 +25,9 @@ class DiskObserver:
 
     store: Store
     locations: Locations
-    most_mb: int  #: The limit of a session, in units of 1024 * 1024 bytes; if 0, none.
+    most_mb: int  #: The limit of a session, in units of 1024 * 1024 bytes; 0 means no limit.
     clock: Clock
-    wait: Callable[[float], bool]  #: Waits for some seconds; returns True if the bot stops.
+    wait: Callable[[float], bool]  #: Waits the given seconds; returns True if the bot stops.
     #: By session, the run that was measured after its program had ended.
     _ended: dict[str, int] = field(default_factory=dict, init=False)
 

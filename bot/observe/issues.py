@@ -90,7 +90,7 @@ class IssueObserver:
         return len(due)
 
     def labelled(self) -> list[Numbered]:
-        """Return the open issues that request an agent, except where they cannot be listed now."""
+        """Return the open issues that request an agent, in all projects that can be read now."""
         found: list[Numbered] = []
         for name, project in self.projects.items():
             if not self.refresh_budget.has_spare(project.repository):
@@ -279,7 +279,7 @@ class IssueObserver:
         return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """Return a candidate with its trigger and its actor's permission.
+        """Return a candidate with the trigger, and the permission of the trigger's actor.
 
         Raises `GitHubFailure`.
         """

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 #: How many times the log of a failed check run is requested before the failure is reported without
 #: a log. The attempts take about two minutes, because an agent can do little without the log.
 _LOG_ATTEMPTS = 8
-_MOST_COUNTED = 1000  #: The most check runs with counted failures; then all counts are dropped.
+_MOST_COUNTED = 1000  #: If more check runs than this have counts, all counts are dropped.
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ class PullFacts:
     def _with_mover(
         self, session: Session, reading: PullSnapshot, before: Pull | None, now: datetime
     ) -> Pull:
-        """Return the pull request with who moved its branch, and heads whose approvals still count.
+        """Return the pull request with who moved its branch to the present head, and since when.
 
-        The time since which the head is current and the people who pushed are set, too.
+        Also sets the people who pushed, and the earlier heads whose approvals still count.
         """
         pull = reading.pull
         was = before or Pull(number=pull.number)
@@ -179,7 +179,8 @@ class PullFacts:
         """Return the check, with log and annotations if it failed here but not on the base branch.
 
         The log and annotations are read once for each check run. `reported` has the last facts by
-        check run. Raises `TryLater` a few times if they cannot be read now.
+        check run. Raises `TryLater` if GitHub cannot answer now. After several such failures, or if
+        GitHub refuses, returns the check without log and annotations.
         """
         if check.state is not CheckState.FAILED or check.red_on_base:
             return check

@@ -32,9 +32,8 @@ _TOGETHER = timedelta(seconds=1)
 #: GitHub computes mergeability in the background and sends no webhook when it has:
 #: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 _MERGE_UNKNOWN = (2.0, 60.0)  # The first and the longest pause before another read, in seconds.
-_MOST_CACHED = 1000  #: The most cached branches of others' pull requests; then all are dropped.
-#: The pause before pull requests of unknown branches are looked up again, if a lookup is not
-#: possible.
+_MOST_CACHED = 1000  #: With more cached branches of pull requests than this, all are dropped.
+#: If branches of pull requests cannot be looked up now, the pause before the next attempt.
 _NO_POINTS = timedelta(minutes=1)
 
 
@@ -77,7 +76,7 @@ class PullObserver:
         """Look up the branches of pull requests of which only the number is known.
 
         Sends one query for each repository. Requests a refresh of each pull request whose branch is
-        that of a session, and ignores the others. Returns how many were due.
+        that of a session, and ignores the others. Returns how many lookups were due.
         """
         due = self.store.refreshes.due(self.clock(), ("other:",), FINGERPRINT_BATCH)
         for repository in {refresh.repository for refresh in due}:
@@ -181,7 +180,7 @@ class PullObserver:
         return self._owner(repository, reading), reading
 
     def _fork(self, session: Session) -> str:
-        """Return the fork with the session's branch; empty if it is in the repository itself."""
+        """Return the fork that has the session's branch; empty if the repository itself has it."""
         project = self.projects.get(session.project)
         return project.fork if project and project.push_to == "fork" else ""
 

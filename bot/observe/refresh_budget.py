@@ -23,17 +23,19 @@ Numbered = tuple[str, int]
 _AT_ONCE = 20
 #: The field of log lines for a kind of subject.
 _FIELDS = {"pull": "pull_request", "sha": "commit"}
-#: GitHub's times are whole seconds, so several changes in a second may share a fingerprint.
+#: A fingerprint is kept only if its subject's last change is older than this. GitHub's times are
+#: whole seconds, so several changes in a second may share a fingerprint.
 _SECOND = timedelta(seconds=2)
 #: A subject is read in full after this time, as fingerprints do not cover everything.
 FULL_READ = timedelta(hours=4)
 
 
 class RefreshBudget:
-    """Keeps the fingerprint that each issue and pull request had at its last full read.
+    """Decides which subjects background refreshes read in full, and how many of them at once.
 
-    While its fingerprint is unchanged, the resync reads a subject again only after four hours.
-    Fingerprints are kept in memory: after a restart, every subject is read once.
+    Keeps the fingerprint that each issue and pull request had at its last full read. While the
+    fingerprint is unchanged, the resync reads the subject again only after four hours. Fingerprints
+    are kept in memory: after a restart, every subject is read once.
     """
 
     def __init__(self, refreshes: RefreshesTable, github: GitHub, clock: Clock) -> None:
@@ -69,7 +71,7 @@ class RefreshBudget:
         return self._found.get(thing)
 
     def record(self, thing: Numbered, fingerprint: Fingerprint | None) -> None:
-        """Record that the subject was read in full after it had this fingerprint, if known."""
+        """Record that the subject was read in full after it had this fingerprint; ignore None."""
         if fingerprint is not None:
             self._known[thing] = (fingerprint, self._clock())
 
@@ -85,9 +87,9 @@ class RefreshBudget:
         return budget is None or budget.spare > 0
 
     def request(self, repository: str, subjects: Sequence[str]) -> None:
-        """Request refreshes: 20 at once, and the rest, spread over time, if the rate limit allows.
+        """Request refreshes: the first 20 at once, the rest spread over time.
 
-        Refreshes for which the rate limit has no points are not requested.
+        Of the rest, those for which the rate limit has no points left are not requested.
         """
         now, budget = self._clock(), self._github.read.budget(repository)
         refreshes = [RefreshRequest(repository=repository, subject=subject) for subject in subjects]

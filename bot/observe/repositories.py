@@ -65,12 +65,15 @@ class AccessObserver:
         return len(due)
 
     def read_all(self) -> None:
-        """Read every repository."""
+        """Read the bot's access to every repository."""
         for repository in _repositories(self.projects):
             self._read(repository)
 
     def _read(self, repository: str) -> None:
-        """Read one repository. If GitHub does not answer, the incident does not change."""
+        """Read the bot's access to one repository, and open or close the repository's incident.
+
+        If GitHub does not answer, the incident does not change.
+        """
         try:
             with self.github.caching():
                 lacking = tuple(self._lacking(repository))
@@ -111,7 +114,8 @@ class RepositoryConfig:
     projects: Mapping[str, ProjectSettings]
     clock: Clock
     _branches: dict[str, str] = field(default_factory=dict, init=False)  #: The default branches.
-    _known: set[str] = field(default_factory=set, init=False)  #: Read at least once, or tried.
+    #: The repositories whose file was read at least once, with or without success.
+    _known: set[str] = field(default_factory=set, init=False)
     _first_read: dict[str, datetime] = field(default_factory=dict, init=False)
 
     def read(self) -> list[FetchedFile]:
@@ -125,7 +129,7 @@ class RepositoryConfig:
         return self._changed(one for one in _repositories(self.projects) if one not in just_read)
 
     def read_pushed(self) -> list[FetchedFile]:
-        """Read the files of new repositories, and those whose default branch was pushed.
+        """Read the files of repositories that are new or whose default branch was pushed to.
 
         Returns the files that differ from the stored ones. The refreshes of branches remain due,
         because they also cause reads of pull requests.

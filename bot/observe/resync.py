@@ -23,9 +23,10 @@ _Subject = tuple[str, int]
 
 @dataclass(frozen=True)
 class Resync:
-    """Compares fingerprints of all labelled issues, and of live sessions' issues and pull requests.
+    """Compares the fingerprints of issues and pull requests with those of the last full reads.
 
-    The resync only requests refreshes, so a failed read changes nothing.
+    The subjects are all labelled issues, and the issues and pull requests of live sessions. The
+    resync only requests refreshes, so a failed read changes nothing.
     """
 
     sessions: SessionsTable

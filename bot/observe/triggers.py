@@ -13,7 +13,10 @@ from lifecycle.model.names import FREEZES
 
 
 def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str, str]:
-    """Return the agents by the label or assignee (`@login`) that requests each, in lower case."""
+    """Return the agent that each label or assignee requests.
+
+    The keys are labels, and assignees as `@login`, in lower case.
+    """
     label, assignee = project.label.lower(), project.assignee.removeprefix("@").lower()
     named = {f"{label}:{agent.lower()}": agent for agent in sorted(agents)}
     assigned = {f"@{assignee}": project.agent} if assignee else {}

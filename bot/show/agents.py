@@ -18,7 +18,7 @@ _SUCCEEDED: Final = frozenset({Status.MERGED, Status.DONE})
 
 
 class AgentWeek(Struct, frozen=True, kw_only=True):
-    """The number of sessions of an agent that ended in one week, by outcome."""
+    """How many sessions of an agent ended in one week, by outcome."""
 
     begins: Annotated[date, Meta(description="The Monday of the week (UTC).")]
     succeeded: Annotated[int, Meta(description="Merged, or done without a merge.")]
@@ -30,7 +30,7 @@ class AgentDetail(Struct, frozen=True, kw_only=True):
     """An agent with its history."""
 
     record: AgentRecord
-    types: tuple[str, ...]  #: The agent types that it may run; if empty, no longer configured.
+    types: tuple[str, ...]  #: The agent types it may run; if empty, it is no longer configured.
     weeks: tuple[AgentWeek, ...]  #: The earliest first, one for each of the last `WEEKS`.
     plot: Plot  #: A bar for each of the weeks.
 
@@ -47,9 +47,10 @@ def agent_detail(
     now: datetime,
     repositories: tuple[str, ...] | None = None,
 ) -> AgentDetail | None:
-    """Return an agent with its sessions in some repositories, or in all if `repositories` is None.
+    """Return an agent with its sessions in `repositories`, or in all repositories if that is None.
 
-    None if no agent of this name is configured or has a session or usage there.
+    Returns None if no agent with this name is configured and none has sessions or usage in these
+    repositories.
     """
     record, ends = store.agents.history(name, repositories)
     known = identities.get(name)

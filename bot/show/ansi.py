@@ -18,10 +18,10 @@ _COLOUR: Final = re.compile("(\x1b\\[[0-9;:]*m)")
 _NO_COLOUR: Final = "\x1b[0m"
 _CLASSES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse"}
 _ENDS: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",)}
-#: Foreground or background, by the tens of a sequence's number (3 for 30 to 39); 90 to 107 are
-#: bright colours.
+#: Whether a sequence's number sets the foreground or the background, by the number's tens: 3 for
+#: 30 to 39. The numbers 90 to 107 are bright colours.
 _KINDS: Final = {3: "fg", 4: "bg", 9: "fg", 10: "bg"}
-#: Further numbers of a longer sequence are ignored.
+#: The most numbers that are read from one sequence. Further numbers are ignored.
 _MOST_NUMBERS = 32
 #: The red, green and blue of the sixteen colours, as xterm has them.
 _PALETTE: Final = (
@@ -61,7 +61,8 @@ def coloured(line: str) -> str:
     """Return a terminal's line with its colours, to be printed in another terminal.
 
     If the line was overwritten in place, its last state is kept. Sequences other than those of
-    colours and style are removed: an agent's output must not set the clipboard of its reader.
+    colours and style are removed. Otherwise an agent's output could, for example, change the
+    clipboard of the person who reads it.
     """
     states = [state for state in line.split("\r") if plain(state)]
     pieces_and_colours = _COLOUR.split(states[-1] if states else "")

@@ -60,7 +60,7 @@ _PAGE = 40
 class BoardFilter(Struct, frozen=True, kw_only=True):
     """What the board shows. An empty field selects all."""
 
-    group: str = ""  #: The key of the only group shown, then in pages.
+    group: str = ""  #: The key of the only group to show, in pages; if empty, all groups.
     project: str = ""
     agent: str = ""
     status: str = ""
@@ -71,7 +71,7 @@ class BoardFilter(Struct, frozen=True, kw_only=True):
 
     @property
     def chosen(self) -> bool:
-        """Whether the filter selects sessions, and not only a group, an order or a page."""
+        """Whether the filter selects by project, agent, status, person or search."""
         return any((self.project, self.agent, self.status, self.person, self.search))
 
 
@@ -117,9 +117,10 @@ def card(session: Session, queued: QueuedSession | None = None) -> Card:
 def board(
     store: Store, filter: BoardFilter, caps: Caps, projects: tuple[str, ...] | None = None
 ) -> Board:
-    """Read the board. `projects` is as in a `SessionQuery`.
+    """Read the board with the sessions that a filter selects.
 
-    `caps`, the limits on running sessions, determine the order of the queue.
+    `projects` limits the sessions to those of some projects, as in a `SessionQuery`. `caps`, the
+    limits on running sessions, determine the order of the queue.
     """
     query = SessionQuery(
         projects=projects,
@@ -150,7 +151,7 @@ def board(
 
 
 def by_group(places: Iterable[SessionPlace]) -> dict[str, list[SessionPlace]]:
-    """Group sessions, given by their places in the sort order, by the key of their group."""
+    """Return the places of the sessions in each group, in the given order, by the group's key."""
     found: dict[str, list[SessionPlace]] = {group.key: [] for group in GROUPS}
     for one in places:
         found[_PEOPLE if one.waits else _GROUP_OF[one.status]].append(one)

@@ -64,9 +64,9 @@ class NoChanges(Exception):
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
-    """Return the changes in a patch, in which secrets have to be masked already.
+    """Return the changes in `patch`, in which secrets have to be masked already.
 
-    `base` and `head` are the commits between which it was made.
+    The patch leads from the commit `base` to the commit `head`.
     """
     files, left, complete = list[FileDiff](), _ALL_LINES, patch.complete
     for lines in _by_file(patch.text):
@@ -80,10 +80,10 @@ def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
 
 
 def _by_file(text: str) -> Iterator[list[str]]:
-    """Yield the lines of each file, which begin with a line `diff ...`.
+    """Yield a list of lines for each file, which begins with a line `diff --git ...`.
 
-    A line of a file's contents begins with a sign or a space, so it cannot be taken for such a
-    line.
+    Lines of a file's contents begin with a sign or a space, so no such line can be taken for the
+    beginning of a file.
     """
     lines: list[str] = []
     # Not `splitlines`, which ends lines at other characters too.
@@ -153,9 +153,10 @@ def _state(words: list[str], *, binary: bool, renamed: bool) -> str:
 
 
 def _lines(body: list[str], mark: str | None, most: int) -> tuple[list[DiffLine], dict[str, int]]:
-    """Return at most `most` lines, and the number of all lines by sign.
+    """Return the first `most` lines of a file's hunks, and the number of all lines by sign.
 
-    `mark` is the result of `comment_mark` for the file.
+    The signs are `+`, `-` and, for an unchanged line, a space. `mark` is the result of
+    `comment_mark` for the file.
     """
     shown: list[DiffLine] = []
     counts = {"+": 0, "-": 0, " ": 0}

@@ -29,12 +29,15 @@ class ChecklistItem(Struct, frozen=True, kw_only=True):
     person: bool = False  #: Whether the resolver is a person who can act now.
 
 
-#: Statuses in which the pull request is not judged, so that a session has no blockers.
+#: Statuses in which the bot does not judge the pull request, so that the session has no blockers.
 _UNJUDGED: Final = frozenset({Status.QUEUED, Status.SPAWNING, Status.PAUSED})
 
 
 def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
-    """Return why the bot would not merge the pull request if nothing blocked it, else None."""
+    """Return why the bot does not merge the pull request even once nothing blocks it.
+
+    Returns None if the bot then merges it by itself.
+    """
     return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
 
 
@@ -76,7 +79,11 @@ def _blocked(session: Session) -> Sequence[ChecklistItem]:
 
 
 def _blocker(title: str, blocker: Blocker, instead: str) -> ChecklistItem:
-    """Return a blocker's line. `instead`: who acts if the agent cannot; if empty, the agent can."""
+    """Return the checklist's line for a blocker.
+
+    `instead` says who acts on those blockers that are normally the agent's task. It is empty if the
+    agent can act.
+    """
     by_agent = blocker.name in say.AGENTS
     resolver = (instead if by_agent else "") or say.RESOLVED_BY[blocker.name]
     return _item(title, blocker.sentence, resolver)
@@ -93,7 +100,7 @@ def _item(title: str, text: str, resolver: str) -> ChecklistItem:
 
 
 def _met(session: Session) -> Sequence[ChecklistItem]:
-    """Return what is not missing; empty while the session rests, when nothing is judged."""
+    """Return the lines for needs that are met. There are none in the statuses of `_UNJUDGED`."""
     if session.status in _UNJUDGED:
         return []
     missing = {blocker.name for blocker in session.blockers}

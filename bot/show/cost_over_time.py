@@ -14,19 +14,20 @@ from lifecycle.model.times import from_seconds
 
 #: The budgets that a line is drawn for.
 _DRAWN: Final = ("session", "issue")
-#: A budget of more than this many times the cost would flatten the chart.
+#: A budget of more than this many times the cost gets no line, because so high a line would
+#: flatten the chart.
 _IN_REACH: Final = 4.0
 #: The colours of the models that cost most, and the one colour of all others.
 _TONES: Final = ("busy", "landed", "good", "warn")
 _OTHER: Final = "other"
-_COLUMNS: Final = 60  #: At most.
+_COLUMNS: Final = 60  #: The most columns of a chart, approximately.
 _HOUR, _DAY = 3600, 86_400
 #: The possible lengths of a column, in seconds. Longer columns have a whole number of weeks.
 _LENGTHS: Final = (STEP_SECONDS, _HOUR // 2, _HOUR, 3 * _HOUR, 12 * _HOUR, _DAY)
 
 
 class ModelCost(Struct, frozen=True, kw_only=True):
-    """What all runs of a session used of one model."""
+    """The use of one model by all runs of a session."""
 
     name: str  #: If empty, the agent does not name its models.
     tone: str  #: The CSS class of its colour.
@@ -36,7 +37,7 @@ class ModelCost(Struct, frozen=True, kw_only=True):
 
 
 class CostOverTime(Struct, frozen=True, kw_only=True):
-    """A chart of a session's cost, summed up to each point in time."""
+    """A chart in which each column shows what a session has cost until then."""
 
     plot: Plot
     begins: datetime
@@ -49,10 +50,10 @@ class CostOverTime(Struct, frozen=True, kw_only=True):
 def cost_over_time(
     steps: Sequence[UsageStep], budgets: Sequence[BudgetUsage], cost_usd: float
 ) -> CostOverTime | None:
-    """Return a session's cost, or None if it has used no model.
+    """Return the chart of a session's cost, or None if the session has used no model.
 
-    `steps` are its costs by time, the earliest first, and `budgets` its budgets. `cost_usd` is the
-    cost of all its runs, which may differ from what a budget counts.
+    `steps` are the session's costs in short intervals, the earliest first, and `budgets` its
+    budgets. `cost_usd` is the cost of all its runs, which may differ from what a budget counts.
     """
     if not steps:
         return None
@@ -98,7 +99,7 @@ def _models(steps: Sequence[UsageStep]) -> tuple[ModelCost, ...]:
 
 
 def _length(seconds: int) -> int:
-    """Return a column's length in seconds; about `_COLUMNS` at most then cover `seconds`."""
+    """Return a column's length in seconds: about `_COLUMNS` columns at most cover `seconds`."""
     week = 7 * _DAY
     fits = (one for one in _LENGTHS if one * _COLUMNS >= seconds)
     return next(fits, -(-seconds // (week * _COLUMNS)) * week)

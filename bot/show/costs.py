@@ -23,8 +23,8 @@ MOST_DAYS, _WEEKS_FROM = 731, 93
 #: The number of rows that a table shows. The sum of all others is one more row, except for
 #: sessions, of which only the number of others is shown.
 _ROWS: Final = 25
-#: The number of sessions, those with the most unpriced tokens, whose models without a price are
-#: named besides those of the sessions in the table.
+#: Models without a price are named if the sessions in the table used them, or if this number of
+#: sessions with the most unpriced tokens did.
 _UNPRICED: Final = 10
 _ADDED: Final = (
     *("sessions", "input", "output", "cache_read", "cache_write", "reasoning", "unpriced"),
@@ -47,7 +47,7 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 
     total: UsageTotal  #: Its `name` is the session's ID.
     title: str  #: If empty, the session was deleted after its retention.
-    status: str  #: Empty as for `title`.
+    status: str  #: If empty, the session was deleted.
 
 
 class Costs(Struct, frozen=True, kw_only=True):
@@ -66,8 +66,8 @@ class Costs(Struct, frozen=True, kw_only=True):
     people: tuple[UsageTotal, ...]
     sessions: tuple[SessionCost, ...]
     more_sessions: int  #: The number of sessions that are not in `sessions`.
-    #: Models without a known price that `sessions`, or those with the most unpriced tokens, have
-    #: used; sorted.
+    #: The sorted names of models without a known price. Only models are named that were used by
+    #: `sessions` or by the sessions with the most unpriced tokens.
     unpriced_models: tuple[str, ...]
 
 
@@ -132,7 +132,7 @@ def usage_filter(
     filter: CostFilter,
     repositories: tuple[str, ...] | None = None,
 ) -> UsageFilter:
-    """Return the filter in the store's form. `repositories` are as in `UsageFilter`."""
+    """Return a filter in the store's form, limited to `repositories` as in a `UsageFilter`."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,
@@ -160,7 +160,7 @@ def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
 
 
 def price_notes(sessions: Iterable[Session], prices: Mapping[str, ModelPrice]) -> PriceNotes:
-    """Return the models without a price that sessions used, and the day of the oldest price."""
+    """Return which models that sessions used have no price, and the day of the oldest price."""
     return PriceNotes(
         unpriced_models=unpriced_models(sessions),
         oldest=min((price.as_of for price in prices.values()), default=None),
@@ -184,7 +184,10 @@ def _cells(row: UsageRow) -> Iterator[object]:
 
 
 def _days(found: Iterable[UsageTotal], filter: CostFilter) -> tuple[tuple[UsageTotal, ...], str]:
-    """Return the total of each day, or of each week if the range is long, and `day` or `week`."""
+    """Return the totals of the filter's days, or of its weeks if the range of days is long.
+
+    The second value is `day` or `week`.
+    """
     used = {one.name: one for one in found}
     count = (filter.last - filter.first).days + 1
     length, step = (7, "week") if count >= _WEEKS_FROM else (1, "day")
@@ -213,7 +216,7 @@ def _added(name: str, totals: Iterable[UsageTotal]) -> UsageTotal:
 
 
 def _most(totals: Iterable[UsageTotal]) -> tuple[UsageTotal, ...]:
-    """Return the totals that cost most, the highest first, and at the end one for all others."""
+    """Return the highest totals in descending order, followed by one for the sum of the others."""
     rows = sorted(totals, key=lambda one: -one.cost_usd)
     others = rows[_ROWS:]
     rest = [_added(counted(len(others), "other"), others)] if others else []

@@ -27,7 +27,7 @@ _LOW: Final = 0.1
 
 
 class BotState(Struct, frozen=True, kw_only=True):
-    """The state of the bot that is in the database. `/metrics` shows it, too."""
+    """The part of the bot's state that is in the database, which `/metrics` also shows."""
 
     incidents: Annotated[tuple[Incident, ...], Meta(description="Open ones, newest first.")]
     freezes: tuple[Freeze, ...]

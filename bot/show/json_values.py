@@ -12,7 +12,8 @@ def json_value(value: object) -> object:
     """Convert structs and mappings to dicts, sets and tuples to lists, and action keys to text.
 
     Other values, such as times, are returned as they are; msgspec encodes them. Keys of JSON
-    objects must be text. Action keys become text elsewhere, too, so that programs can compare both.
+    objects have to be text. Action keys that are values also become text, so that programs can
+    compare them with the keys of objects.
     """
     match value:
         case Key():

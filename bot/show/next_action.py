@@ -29,8 +29,8 @@ class NextAction(Struct, frozen=True, kw_only=True):
     url: str = ""  #: The address of the link; if empty, there is no link.
 
 
-#: The command that resolves a reason, with its argument. For other reasons, the button has the
-#: command that may help, which is `again` of their `ADVICE`.
+#: The command that resolves a reason, and the command's argument. For any other reason, the button
+#: has a command that may help: the field `again` of the reason's `ADVICE`.
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     Reason.AWAITS_MERGE: ("merge", ""),
     Reason.CHECKS_MISSING: ("merge", ""),
@@ -57,7 +57,7 @@ _BY_MESSAGE: Final[Mapping[str, str]] = {
     Reason.COMMIT_MESSAGES: say.MESSAGE,
     Reason.NOTHING_TO_SHOW: say.MESSAGE,
 }
-#: Statuses in which the agent acts next, but not after a person's push.
+#: Statuses in which the agent acts next, unless a person has pushed to the branch.
 _BY_AGENT: Final = (Status.CI_FAILED, Status.CHANGES_REQUESTED)
 
 

@@ -97,7 +97,7 @@ def project_detail(
 ) -> ProjectDetail:
     """Return a project. Raises `KeyError` if it is not configured.
 
-    `policy` is the policy in force, which may have values of the repository's own file.
+    `policy` is the policy in force. Some values may come from the repository's own file.
     """
     project = settings.projects[name]
     entry = _entry(name, project, _open_sessions(store), store.deliveries.last())

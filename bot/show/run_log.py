@@ -39,11 +39,12 @@ def log_page(
     *,
     ended: bool,
 ) -> LogPage:
-    """Return at most `most` lines from byte offset `start` on, or the last lines if it is None.
+    """Return at most `most` lines from a run's output.
 
-    The last lines are those in the last MiB. `read(start, end)` returns the bytes between two
-    offsets; `size` is the number of all bytes. An incomplete last line is left for the next page,
-    unless the run has `ended`. `redact` masks secrets.
+    `start` is the byte offset to begin at. If it is None, the last lines of the last MiB are
+    returned. `read(start, end)` returns the bytes between two offsets; `size` is the number of all
+    bytes. An incomplete last line is left for the next page, unless the run has `ended`. `redact`
+    masks secrets.
     """
     place = max(0, size - _LINE_BYTES) if start is None else min(start, size)
     lines, rest, partial = list[bytes](), b"", start is None and place > 0

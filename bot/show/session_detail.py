@@ -137,7 +137,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 class ExplainedSession(Struct, frozen=True, kw_only=True):
-    """The facts of a session, and the decision that follows from them now."""
+    """An `Explanation` with its facts and decision as JSON values, and with words for people."""
 
     facts: dict[str, Any]
     decision: dict[str, Any]
@@ -163,7 +163,7 @@ class CommandReply(Struct, frozen=True):
 
 
 def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explanation:
-    """Compute the decision on a session from its facts. Neither acts on it nor records it."""
+    """Compute the decision on a session from its facts, without acting on it or recording it."""
     facts = store.facts.get(session)
     return Explanation(
         facts=facts,
@@ -176,7 +176,10 @@ def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explan
 def explained_session(
     found: Explanation, outbox: Iterable[OutboxEntry], policy: Policy
 ) -> ExplainedSession:
-    """Return an explanation in words and JSON. `outbox` is that of the session."""
+    """Put an explanation into words, and its facts and decision into JSON values.
+
+    `outbox` is the session's; it has the words for the last action done.
+    """
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     done = found.facts.done
     last = str(max(done, key=lambda key: done[key].at)) if done else ""
@@ -228,9 +231,10 @@ def session_detail(
 def replies_by_command(
     outbox: Iterable[OutboxEntry], unrecorded: Mapping[Key, str] | None = None
 ) -> Mapping[str, CommandReply]:
-    """Return the replies to commands, by the command's key as text.
+    """Return the replies to commands, by the command's key.
 
-    `unrecorded` are replies that are not in the outbox, as in mode `observe`, by action key.
+    `unrecorded` are replies that are missing from the outbox, by action key. In mode `observe`, for
+    example, no reply is recorded.
     """
     actions = (entry.action for entry in outbox)
     replies = {

@@ -49,7 +49,7 @@ class ExplainedDecision(Struct, frozen=True, kw_only=True):
 
 
 def explained(found: Explanation) -> ExplainedDecision:
-    """Return an explanation in words and JSON, in the form that the page shows."""
+    """Return an explanation in the form that the page shows: in words, with the facts as JSON."""
     decision = found.decision
     signals = msgspec.structs.asdict(decision.signals)
     return ExplainedDecision(

@@ -25,7 +25,7 @@ class SessionHead(Struct, frozen=True, kw_only=True):
     frozen: Frozen | None  #: The freeze that applies to the session.
     by_label: bool  #: Whether that freeze is by a label, so that no command undoes it.
     chat: bool  #: Whether it is a chat without a pull request, and nobody has asked for one.
-    failed: bool  #: Whether the bot has given up any of its actions.
+    failed: bool  #: Whether the bot has given up an action of the session.
 
 
 def session_head(

@@ -21,7 +21,7 @@ WAITING: Final = frozenset(
 def list_sessions(
     store: Store, query: SessionQuery, caps: Caps
 ) -> tuple[list[SessionSummary], str]:
-    """Return a page of sessions, and the cursor of the next page; empty on the last page.
+    """Return a page of sessions, and the next page's cursor, which is empty on the last page.
 
     `caps`, the limits on running sessions, determine the order of the queue.
     """

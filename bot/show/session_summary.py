@@ -37,7 +37,7 @@ class PullSummary(Struct, frozen=True, kw_only=True):
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """What the agent says, what its activity was read from, and what all its runs have used."""
+    """What an agent says, what shows its activity, and what all runs of its session have used."""
 
     summary: str
     evidence: Annotated[str, Meta(description="What its activity was read from.")]
@@ -155,7 +155,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
 
 
 def waits_for_person(session: Session) -> bool:
-    """Whether a session waits for a person. An ended session may, while its issue is open."""
+    """Whether a session waits for a person, as an ended session may while its issue is open."""
     wanted = session.ended is None or session.issue.open
     return wanted and needs_person(Status(session.status), session.reason)
 
@@ -205,7 +205,7 @@ def summarize_pull(pull: Pull) -> PullSummary:
 
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
-    """Return a session's budgets that have a limit. `budget` commands raise these limits."""
+    """Return a session's budgets that have a limit, which `budget` commands may have raised."""
     applied = apply_commands(facts, policy, now).facts
     limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(

@@ -32,7 +32,7 @@ _STEP_LINES = 1_000  #: How many of the last lines that a step printed are shown
 
 
 class StepLog(Struct, frozen=True, kw_only=True):
-    """An attempt to run the project's own commands in a workspace, and the end of its output."""
+    """An attempt to run a project's `setup` or `teardown` commands, and the end of its output."""
 
     step: str  #: `setup` or `teardown`.
     says: str  #: Its state in words.
@@ -57,7 +57,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
 
     attach: Callable[[str], str]  #: The command line that opens its terminal, if any.
     log: Callable[[str], str]  #: The last lines of its last run's output, if any.
-    #: What its last run uses; None if that is unknown, or the session has no run or has ended.
+    #: Returns what the session's last run uses. Returns None if that is unknown, or if the session
+    #: has no run or has ended.
     resources: Callable[[str], Resources | None]
     #: Returns lines that a run printed. Takes the run (0 for the last), the byte offset to begin at
     #: (None for the last lines) and the limit of lines. Raises `NoLog`.
@@ -68,18 +69,18 @@ class Terminal(Struct, frozen=True, kw_only=True):
     #: Returns the number of the first of a run's last messages, and these messages. Takes the run
     #: (0 for the last) and the limit of messages. Raises `NoTranscript`.
     last: Callable[[str, int, int], tuple[int, list[Message]]]
-    #: Returns what a session's terminal shows, with the sequences of colours; empty if it has no
-    #: terminal or this cannot be read.
+    #: Returns what the session's terminal shows, with terminal sequences for colours. The text is
+    #: empty if the session has no terminal, or if the terminal cannot be read.
     screen: Callable[[str], str]
     changes: Callable[[str], BranchDiff]  #: Of its branch. Raises `NoChanges`.
-    #: The last attempts at the project's own commands in its workspace, with their output.
+    #: Returns the last attempt at each of `setup` and `teardown`, with the end of its output.
     steps: Callable[[str], list[StepLog]]
     step_records: Callable[[str], Sequence[StepRecord]]  #: The same attempts without their output.
     preserved: Callable[[str], list[PreservedWork]]  #: The work kept of its removed workspaces.
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
-    """Return the functions that read what the agents of a store's sessions show.
+    """Return the functions that read the runs and the workspaces of the sessions in `store`.
 
     `redact` masks secrets in what agents and workspace steps print or write.
     """

@@ -63,10 +63,10 @@ class _Open:
 def timeline(
     events: Iterable[SessionEvent], base: str, replies: Mapping[str, CommandReply]
 ) -> list[TimelineEntry]:
-    """Return what happened, newest first. `events` are newest first, too.
+    """Return a session's timeline from `events`, both with the newest first.
 
     `base` is the commit from which the branch was made: a workspace at this commit has no work yet.
-    `replies` are the replies to commands, by the command's key as text.
+    `replies` are the replies to commands, by the command's key.
     """
     entries: list[_Open] = []
     sentences = _Sentences(base)
@@ -86,7 +86,10 @@ def timeline(
 
 
 def _merged(events: Iterable[SessionEvent]) -> Iterator[SessionEvent]:
-    """Yield events, oldest first; consecutive batches of keys by one person become one event."""
+    """Yield events, oldest first, as they are given.
+
+    Successive batches of keys by one person become one event.
+    """
     for about, group in groupby(events, _typing):
         if about is None:
             yield from group

@@ -28,12 +28,15 @@ class NoTranscript(Exception):
 
 
 class Transcript:
-    """The messages of one run, with secrets masked. Keeps its position, so use it in one thread."""
+    """The messages of one run, with secrets masked.
+
+    Keeps a position in the conversation, so use it in one thread.
+    """
 
     def __init__(
         self, records: LocalRecords, run: RunRef, begun: datetime, over: datetime, redact: Redaction
     ) -> None:
-        """Take the messages from `begun` until before `over`, and those without a time."""
+        """Select the messages from `begun` until before `over`, and all messages without a time."""
         self._records = records
         self._run = run
         self._begun = begun
@@ -54,9 +57,9 @@ class Transcript:
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return the number of the first of the last `most` messages, and these messages.
+        """Return the last `most` messages, preceded by the number of the first of them.
 
-        The number is 0 if there are none. Counting begins with 0 at the current position.
+        The number is 0 if there are no messages. The message at the current position is number 0.
         """
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]

@@ -122,9 +122,9 @@ from bot.store.values import (
 
 
 class Store:
-    """The bot's database; its attributes, such as `sessions`, read and write it. Thread-safe.
+    """The bot's database, with an attribute for each kind of data, such as `sessions`. Thread-safe.
 
-    One thread writes, and commits pending writes together; reads run in parallel and see committed
+    One thread writes, and commits pending writes together. Reads run in parallel and see committed
     data only.
     """
 
@@ -139,9 +139,9 @@ class Store:
         """Open the file for the bot, as `open_writer` does: create it, or update an older schema.
 
         `redact` masks secrets in texts and observations before they are written. If `refuse_new` is
-        not empty, no new database is created, and the error ends with this text, the reason. Raises
-        `StoreFailure`, such as `StoreUnusable` or `StoreDamaged`; the message names the fault and
-        the remedy.
+        not empty, a missing or empty database is an error, whose message ends with this text as the
+        reason. Raises `StoreFailure`, such as `StoreUnusable` or `StoreDamaged`; the message names
+        the fault and the remedy.
         """
         writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
         self._use(DatabaseFile(path, writer, clock, redact))

@@ -1,4 +1,4 @@
-"""Stores people's commands and their outcomes, and the people who lack write access."""
+"""Stores people's commands with their outcomes, and whom to tell that they lack write access."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,8 @@ _ADD = """INSERT INTO commands
     ON CONFLICT (key) DO NOTHING"""
 _COMMANDS = """key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee
     FROM commands"""
-#: The ids of existing and requested sessions, and of deleted ones with usage, between two texts.
+#: The session ids between two texts that are taken: by sessions that exist or are requested, or by
+#: deleted sessions whose usage is kept.
 NAMED = """SELECT id FROM sessions WHERE id BETWEEN :first AND :last
     UNION SELECT session FROM ledger WHERE session BETWEEN :first AND :last
     UNION SELECT spawn ->> 'session' FROM commands
@@ -65,10 +66,10 @@ KNOWN_OUTSIDER = "SELECT 1 FROM outsiders WHERE repository = ? AND issue = ? AND
 
 
 class Outsider(Struct, frozen=True, kw_only=True):
-    """A person without write access who labelled an issue, commented, or reviewed its work."""
+    """A person without write access who labelled an issue, commented or reviewed a pull request."""
 
     repository: str
-    issue: int  #: The session's issue or the labelled one; if there is none, as `number`.
+    issue: int  #: The session's issue or the labelled one; without an issue, as `number`.
     login: str
     number: int  #: The issue or pull request where they labelled, reviewed or commented.
 
@@ -78,9 +79,10 @@ _outsider = RowDecoder(Outsider, "outsiders", "login")
 
 
 class CommandsTable(StoreTable):
-    """Commands: new, authorized, granted or refused.
+    """People's commands, each in the state `new`, `authorized`, `granted` or `refused`.
 
-    A `start` or `adopt` is authorized until its issue or pull request has been read.
+    Only a `start` or `adopt` is ever `authorized`, which lasts until its issue or pull request has
+    been read. A granted command has become a fact of a session.
     """
 
     def new(self) -> list[NewCommand]:
@@ -88,18 +90,19 @@ class CommandsTable(StoreTable):
         return list(map(_command, self._all(NEW)))
 
     def add(self, command: NewCommand) -> None:
-        """Add a command that did not come with a delivery.
+        """Add a command that did not come with a webhook delivery.
 
         Does nothing if its key is stored already.
         """
         self._execute(_ADD, columns(command))
 
     def add_spawn(self, command: NewCommand, project: str) -> NewCommand:
-        """Add a start command for a new session, and choose the session's id in its `spawn`.
+        """Add a start command for a new session, and choose the session's id.
 
         The id of a session for an issue is `widgets-12`, then `widgets-12b`; without an issue
-        `widgets-p1`, then `widgets-p2`; for a chat `widgets-c1`, then `widgets-c2`. If the key is
-        known, adds nothing. Returns the stored command.
+        `widgets-p1`, then `widgets-p2`; for a chat `widgets-c1`, then `widgets-c2`. If the key of
+        the command is stored already, adds nothing. Returns the stored command, whose `spawn` has
+        the id.
         """
 
         def work(connection: sqlite3.Connection) -> NewCommand:
@@ -122,8 +125,8 @@ class CommandsTable(StoreTable):
     def outcome(self, key: str) -> str | None:
         """Return why a command was refused; empty if it was granted, None while undecided.
 
-        A command that opened a session is stored as refused with that reason. Returns None also for
-        an unknown command.
+        A command that opened a session is stored as refused too, for the reason that a session was
+        opened. For an unknown command, returns None.
         """
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])
@@ -134,11 +137,11 @@ class CommandsTable(StoreTable):
         return "" if row is None else str(row["session"] or "")
 
     def requested(self, session: str) -> bool:
-        """Whether a start command waits for a session with this id to be opened."""
+        """Whether a start command for a session with this id waits until the session is opened."""
         return self._first(REQUESTED, (session,)) is not None
 
     def not_opened(self, session: str) -> str:
-        """Return why a requested session was refused; empty if it was not, or if it exists."""
+        """Return why a requested session was not opened; empty if it exists or was not refused."""
         row = self._first(REFUSED_SPAWN, (session,))
         return str(row["refusal"]) if row else ""
 
@@ -230,7 +233,7 @@ class OutsidersTable(StoreTable):
 
 
 def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: str) -> str:
-    """Return an unused id for a session of issue `number`, or without an issue if that is 0.
+    """Return an unused id for a session of issue `number`, or for one without an issue if it is 0.
 
     Called inside a transaction. `kind` is the letter before the number of a session without an
     issue.

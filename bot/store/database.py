@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 _Values = Sequence[Any] | Mapping[str, Any]
 #: A transaction with this number of jobs takes no further submission.
 GROUP_LIMIT = 512
-#: A fenced commit this recent proves that the disk takes writes and that this bot leads.
+#: A commit at most this old proves that the disk takes writes and that this bot leads.
 _RECENT_SECONDS = 1.0
 _PROBE = (
     "INSERT INTO write_probe (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
@@ -249,7 +249,8 @@ class DatabaseFile:
         #: Called with a session's id after a change of the session is on disk, in the thread that
         #: requested the change.
         self.on_change: list[Callable[[str], None]] = []
-        #: Called once the file is found damaged: in the reading thread or in the writer's.
+        #: Called when damage of the file is first found, in the thread that found it: a reader's or
+        #: the writer's.
         self.on_damage: list[Callable[[], None]] = []
         self.damage = ""  #: The damage that a read or a write found, with the remedy.
         if writer is not None:

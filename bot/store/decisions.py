@@ -85,7 +85,7 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The part of an action's JSON that facts contain: keys that are done together with its own."""
+    """The part of an action's JSON that becomes facts: keys recorded as done with the action."""
 
     covers: tuple[Key, ...] = ()
 

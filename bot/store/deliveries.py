@@ -25,8 +25,8 @@ from bot.store.values import (
 _INSERT = "INSERT INTO deliveries (id, event, at, body)"
 _ROW = "(?, ?, ?, ?)"
 _INSERT_NEW = f"{_INSERT} VALUES {_ROW} ON CONFLICT (id) DO NOTHING"
-#: The rows of one INSERT. SQLite allows 32,766 values, and caches one statement for each number of
-#: rows.
+#: The most rows of one INSERT. SQLite allows 32,766 values, and caches one statement for each
+#: number of rows.
 _BATCH = 64
 _RETRY = """UPDATE deliveries SET state = 'new', error = '', done_at = NULL
     WHERE id = ? AND state = 'failed'"""
@@ -73,8 +73,8 @@ class DeliveryEffect(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One effect of a delivery: a subject to read again from GitHub, or a command."""
 
     repository: str
-    #: As in `RefreshRequest`. For a command `number:12`, or `session:widgets-12b` if it names a
-    #: session.
+    #: As in `RefreshRequest` if the subject is read again. For a command, `number:12`, or
+    #: `session:widgets-12b` if the command names a session.
     subject: str
     command: str = ""  #: The kind of the command; if empty, the subject is read again.
     actor: str = ""  #: The login of the person who gave the command; if empty, no command.
@@ -93,12 +93,13 @@ class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
 class DeliveryQuery(Struct, frozen=True, kw_only=True):
     """Which deliveries to list. An empty text selects all."""
 
-    state: str = ""  #: `new`, `done`, `failed`, or `ignored`: it had no effects.
+    state: str = ""  #: `new`, `done`, `failed`, or `ignored` for those without effects.
     event: str = ""
     repository: str = ""
     #: The repositories to choose from. None for all repositories and deliveries that name none.
     repositories: tuple[str, ...] | None = None
-    cursor: str = ""  #: The previous page's cursor, in the format of `CURSOR`.
+    #: The cursor that `page` returned with the previous page; empty for the first page.
+    cursor: str = ""
     limit: int = 50
 
 

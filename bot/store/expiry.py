@@ -1,7 +1,8 @@
 """Deletes expired rows.
 
-Rows that expire by age and histories are deleted in small transactions, so that other writes do not
-have to wait. Only the usage and cost of a deleted session remain, in the table `ledger`.
+Histories, and rows that expire by their own age, are deleted in small transactions, so that other
+writes do not have to wait. Of a deleted session, only the usage and cost remain, in the table
+`ledger`.
 """
 
 import sqlite3
@@ -86,8 +87,8 @@ class ExpiryTable(StoreTable):
     def dated(self, kind: DatedKind, before: datetime) -> StoredSize:
         """Return the size of the rows of this kind that were finished before a time.
 
-        Refused commands count from when they were given. A notification that something is wrong
-        does not count until that is over.
+        For a refused command, the time when it was given counts instead. A notification of a
+        lasting problem is left out until the problem is over.
         """
         return self._size(_DATED[kind][0], before.timestamp())
 

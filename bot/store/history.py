@@ -63,11 +63,11 @@ class HistoryTable(StoreTable):
         return self._events(EVENTS_BEFORE, (session, before, limit))
 
     def after(self, seq: int, limit: int) -> list[SessionEvent]:
-        """Return the first `limit` events of all sessions with a higher `seq`, oldest first."""
+        """Return the first `limit` events of any session after the event `seq`, oldest first."""
         return self._events(EVENTS_AFTER, (seq, limit))
 
     def since(self, sessions: Iterable[str], at: datetime, limit: int) -> list[SessionEvent]:
-        """Return the first `limit` events of these sessions from a time on, oldest first."""
+        """Return the first `limit` events of these sessions at or after a time, oldest first."""
         return self._events(EVENTS_SINCE, (encoded(list(sessions)), at.timestamp(), limit))
 
     def newest_seq(self) -> int:
@@ -138,5 +138,5 @@ def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> lis
 
 
 def wake_siblings(connection: sqlite3.Connection, session: str, column: str, now: datetime) -> None:
-    """Wake the other open sessions with the same value in `column`, inside a transaction."""
+    """Wake the other open sessions that share a session's value in `column`, in a transaction."""
     connection.execute(_WAKE_SIBLINGS[column], {"id": session, "now": now.timestamp()})

@@ -21,7 +21,7 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
     RETURNING epoch"""
 
 
-#: How the name of a leader ends that is no bot, but `mergewright cleanup`.
+#: The end of a leader's name if the leader is not a bot but `mergewright cleanup`.
 CLEANUP = ":cleanup"
 
 
@@ -91,13 +91,13 @@ class LeaseTable(StoreTable):
 
 
 def this_process() -> str:
-    """Return this process's owner name, `host:boot:pid:start`, to check whether it still runs."""
+    """Return this process's owner name, `host:boot:pid:start`, which shows if it still runs."""
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 
 
 def may_run(former: str) -> bool:
-    """Whether a former leader may still run, for example suspended. False if its name is empty."""
+    """Whether a former leader may still run, even if suspended. False if its name is empty."""
     return bool(former) and not _gone(former)
 
 

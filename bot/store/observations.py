@@ -84,7 +84,7 @@ def add_observations(
 def _changing(
     connection: sqlite3.Connection, observations: Sequence[Observation]
 ) -> list[Observation]:
-    """Return the observations of the sessions for which at least one observation changes a fact."""
+    """Return all observations of the sessions of which at least one observation changes a fact."""
     rows = _rows(connection, observations)
     changing = {
         seen.session

@@ -48,9 +48,9 @@ def open_writer(
     """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
     An older schema is updated after the file was copied to `FILE.VERSION` beside it. Every text is
-    passed through `redact` before it is written. If `refuse_new` is not empty, no new database is
-    created, and the error ends with this text, the reason. Raises `StoreDamaged`, `StoreUnusable`
-    or another `StoreFailure`.
+    passed through `redact` before it is written. If `refuse_new` is not empty, a missing or
+    empty database is an error, whose message ends with this text as the reason. Raises
+    `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(

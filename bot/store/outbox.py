@@ -146,7 +146,7 @@ class OutboxTable(StoreTable):
         return (row and row["seq"]) or 0
 
     def given_up(self, session: str, kind: KeyKind) -> bool:
-        """Whether such an action of a session failed for good or was withdrawn after an attempt."""
+        """Whether an action of this kind failed for good, or was withdrawn after an attempt."""
         return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(
@@ -185,7 +185,7 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def note(self, seq: int, receipt: Receipt) -> None:
-        """Record how the arrival of a message or an answer is recognised, before it is sent."""
+        """Before a message or an answer is sent, record how its arrival will be recognised."""
         self._execute(_NOTE, (encoded(receipt), seq))
 
     def mark_sent(self, seq: int, receipt: Receipt) -> None:
@@ -236,10 +236,10 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def add_keys(self, session: str, action: PressKeys) -> PressKeys | None:
-        """Add what a person typed to the outbox, and to the history who typed how much.
+        """Queue what a person typed as an action, and record in the history who typed how much.
 
-        No decision is made about it. Returns None if it was added. If its key is stored already,
-        adds nothing and returns the stored action, from which the text may be erased.
+        It needs no decision. Returns None if the action was added. If the action's key is stored
+        already, adds nothing and returns the stored action, from which the text may be erased.
         """
         at = action.at.timestamp()
         row = (session, str(action.key), at, at, encoded(action))
@@ -299,7 +299,7 @@ class OutboxTable(StoreTable):
         return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:
-        """Return when the start of each run was decided, which is before its files were made."""
+        """Return when each run's start was decided, which is before the run's files are made."""
         rows = self._all(RUN_STARTS, (session,))
         return {int(row["run"]): from_timestamp(row["at"]) for row in rows}
 
@@ -321,7 +321,7 @@ class OutboxTable(StoreTable):
 def add_actions(
     connection: sqlite3.Connection, session: str, actions: Sequence[Action], now: datetime
 ) -> list[str]:
-    """Add actions inside a transaction. Returns the keys of actions that were not due or done yet.
+    """Add actions inside a transaction. Returns the keys of those that were neither due nor done.
 
     A failed or sent action becomes due again, because a decision contains its key only to repeat
     it.

@@ -1,4 +1,4 @@
-"""Repositories and the App's projects, by GitHub's id, and repositories' configuration files."""
+"""Stores repositories, the projects of the App's installations, and configuration files."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence

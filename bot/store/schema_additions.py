@@ -86,7 +86,7 @@ DELIVERY_OUTCOMES = (
 )
 PEOPLE = (
     # Cookies of signed-in browsers, by their SHA-256. first: that of the sign-in's first cookie.
-    # login: empty with the page's token. user: GitHub's ID. renews: when the next cookie is due.
+    # login: empty with the page token. user: GitHub's ID. renews: when the next cookie is due.
     # ends: when a replaced cookie ends.
     """CREATE TABLE sign_ins (
         hash TEXT PRIMARY KEY,

@@ -56,7 +56,7 @@ LISTED = "SELECT * FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class SessionQuery(Struct, frozen=True, kw_only=True):
-    """Which sessions to list, and how. An empty text selects all, as do no `statuses`."""
+    """Which sessions to list, and how. An empty text or empty `statuses` selects all sessions."""
 
     #: The projects to choose from. None for all projects, including those no longer configured.
     projects: tuple[str, ...] | None = None
@@ -94,7 +94,7 @@ class SessionPlace(Struct, frozen=True, kw_only=True):
         return f"{self.place!r}:{self.id}"
 
     def is_after(self, cursor: str, sort: SessionSort) -> bool:
-        """Whether the session follows the page that ends at this cursor; True if that is empty."""
+        """Whether the session comes after the page with this cursor; True for an empty cursor."""
         value, last = _place(cursor)
         mine = (self.place, self.id)
         return value is None or (mine < (value, last) if sort[0] == "-" else mine > (value, last))
@@ -104,9 +104,9 @@ class SessionListTable(StoreTable):
     """Pages of sessions."""
 
     def page(self, query: SessionQuery, waiting: Collection[str] = ()) -> SessionPage:
-        """Return a page of sessions. `waiting` has each `STATUS REASON` that waits for a person.
+        """Return a page of sessions. Those with corrupt rows are logged and omitted.
 
-        Sessions with corrupt rows are logged and omitted.
+        `waiting` has the texts `STATUS REASON` with which a session waits for a person.
         """
         places = self.places(replace(query, limit=query.limit + 1), waiting)
         listed = places[: query.limit]

@@ -26,7 +26,7 @@ _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, crea
     ON CONFLICT DO NOTHING"""
 GRANTED_COMMANDS = """SELECT * FROM commands WHERE session IN (SELECT value FROM json_each(?))
     ORDER BY session, at, rowid"""
-#: The newest one that has not ended comes first.
+#: The newest session that has not ended comes first.
 BY_ISSUE = """SELECT id FROM sessions WHERE repository = ? AND number = ?
     ORDER BY ended IS NOT NULL, created DESC, rowid DESC"""
 BY_PULL = "SELECT session AS id FROM session_pulls WHERE repository = ? AND number = ?"
@@ -170,7 +170,7 @@ class SessionsTable(StoreTable):
         return [live for _, live in known.values()]
 
     def live_ids(self) -> list[str]:
-        """Return the ids of the live sessions: open, with a slot or with a due action."""
+        """Return the ids of the live sessions, which are open, hold a slot or have a due action."""
         return [row["id"] for row in self._all(LIVE_IDS)]
 
     def of_subject(self, repository: str, subject: str) -> str | None:
@@ -200,7 +200,10 @@ class SessionsTable(StoreTable):
         }
 
     def of_issue(self, repository: str, number: int) -> list[str]:
-        """Return the ids of an issue's sessions, in the order of preference of `of_subject`."""
+        """Return the ids of an issue's sessions: first those not ended, then the ended ones.
+
+        In both groups, the newest comes first.
+        """
         return [row["id"] for row in self._all(BY_ISSUE, (repository, number))]
 
     def issues_blocked_by(self, repository: str, number: int) -> list[int]:
@@ -236,7 +239,7 @@ class SessionsTable(StoreTable):
         return list(map(_owner, self._all(OWNERS)))
 
     def owner(self, id: str) -> ResourceOwner | None:
-        """Return one session in the form of `owners`, ended or not, or None if it is unknown."""
+        """Return one session, ended or not, in the form of `owners`; None if it is unknown."""
         row = self._first(OWNER, (id,))
         return None if row is None else _owner(row)
 

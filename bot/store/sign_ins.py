@@ -44,13 +44,13 @@ class SignedIn(Struct, frozen=True, kw_only=True):
     """A cookie of a signed-in browser. The browser gets a new one from time to time."""
 
     first: str  #: The hash of the browser's first cookie, the same in all its cookies.
-    login: str  #: If empty, the browser signed in with the page's token.
-    user: int  #: GitHub's ID of the account; 0 with the page's token.
+    login: str  #: If empty, the browser signed in with the page token.
+    user: int  #: GitHub's ID of the account; 0 with the page token.
     created: datetime
     seen: datetime  #: When it last sent a request, to the minute.
     renews: datetime  #: When the next cookie is due.
-    used: bool  #: Whether a request had this cookie.
-    ends: datetime | None = None  #: When it ends, because the next one was used.
+    used: bool  #: Whether a request was sent with this cookie.
+    ends: datetime | None = None  #: When it becomes invalid; None until its successor is used.
 
 
 class TokenScope(StrEnum):
@@ -119,7 +119,10 @@ class SignInsTable(StoreTable):
         self._db.write(work)
 
     def renew(self, hash: str, next_hash: str, now: datetime, renews: datetime) -> bool:
-        """Add a browser's next cookie, to be renewed at `renews`. Returns False if none is due."""
+        """Add the cookie that replaces `hash`. Returns False, with nothing added, if none is due.
+
+        The new cookie is itself due to be replaced at `renews`.
+        """
         times = {"now": now.timestamp(), "renews": renews.timestamp()}
         values = {"hash": hash, "next": next_hash, **times}
 

@@ -1,4 +1,4 @@
-"""Stores which sessions have a slot to run their agent or wait for one, and agents' records."""
+"""Stores which sessions hold a slot to run their agent or wait for one; sums up agents' work."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -17,8 +17,8 @@ from bot.store.values import AgentRecord, HistoryKind, QueuedSession, Session
 from lifecycle.judge.capacity import Caps, Contender, hand_out, places
 from lifecycle.model.status import Status
 
-#: Whether an assignment can change anything, because a waiting session has no reason or a slot is
-#: free.
+#: Whether an assignment can change anything: a slot is free, or no reason is stored yet for a
+#: session's wait.
 ASSIGNABLE = """SELECT EXISTS (
         SELECT 1 FROM sessions WHERE slot = 0 AND wants_slot = 1 AND waits = ''
     ) OR ((SELECT count(*) FROM sessions WHERE slot = 1) < ? AND EXISTS (
@@ -82,8 +82,8 @@ _SOME = "WHERE repository IN (SELECT value FROM json_each(?1))"
 COSTS_OF_SOME = COSTS.replace("FROM usage", f"FROM usage {_SOME}").replace(
     "FROM ledger", f"FROM ledger {_SOME}"
 )
-#: If a session is handed over twice before a run, the first row names the agent type of the earlier
-#: runs.
+#: If a session is handed over twice before its next run, the first row stays, because it names the
+#: agent of the earlier runs.
 _ADD_HANDOVER = """INSERT INTO handovers (session, run, agent_type, agent_name, head, ended)
     SELECT id, ?, agent_type, agent_name, coalesce(head, ''), taken_back FROM sessions WHERE id = ?
     ON CONFLICT DO NOTHING"""
@@ -169,10 +169,10 @@ class SlotsTable(StoreTable):
 
 
 class AgentsTable(StoreTable):
-    """Named agents, derived from the sessions that are assigned to them."""
+    """Named agents, known only from the sessions that are assigned to them."""
 
     def assign(self, session: str, agent: str, agent_type: str, run: int) -> None:
-        """Assign a session to another agent from a run on.
+        """Assign a session to another agent from the run `run` on.
 
         In statistics, the former agent keeps the usage of the earlier runs. If the session had
         ended and was restored, the former agent also keeps that outcome.
@@ -185,7 +185,7 @@ class AgentsTable(StoreTable):
         self._db.write(work)
 
     def type_of_run(self, session: Session, run: int) -> str:
-        """Return the agent type that a session had in one of its runs."""
+        """Return the agent type that a session had in the run with this number."""
         row = self._first(TYPE_OF_RUN, (session.id, run))
         return session.agent_type if row is None else str(row["agent_type"])
 
@@ -240,7 +240,7 @@ class AgentsTable(StoreTable):
     def history(
         self, agent: str, repositories: Collection[str] | None = None
     ) -> tuple[AgentRecord, list[AgentEnd]]:
-        """Return an agent's record and the ends of its sessions in their order.
+        """Return an agent's record, and the ends of its sessions, earliest first.
 
         The agent may be unknown; its record is then empty. `repositories` is as in `records`.
         """

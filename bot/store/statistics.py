@@ -29,7 +29,7 @@ class Backlog(Struct, frozen=True):
     """The number of rows in a state, and since when the oldest one exists."""
 
     rows: int
-    since: datetime | None  #: Of a refresh: its last request. None if there are no rows.
+    since: datetime | None  #: A refresh counts from its last request. None if there are no rows.
 
 
 class AgentUsage(Struct, frozen=True):

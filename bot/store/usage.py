@@ -28,7 +28,7 @@ STEP_SECONDS: Final = 600
 
 _TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 _KINDS = (*_TOKENS, "cost_usd", "unpriced")
-_COUNTED_TOKENS = ("input", "output", "cache_write", "reasoning")  #: The sum `usage.tokens`.
+_COUNTED_TOKENS = ("input", "output", "cache_write", "reasoning")  #: Summed up in `usage.tokens`.
 _SPENT = ("cost_usd", "tokens", "unpriced", "active_seconds")
 
 
@@ -54,7 +54,7 @@ _ADD = f"""INSERT INTO usage (session, run, day, repository, requester, agent, a
 _OF_DAY = f"SELECT {_sums(_SPENT)} FROM usage WHERE {{}} = ? AND day = ?"
 #: Sums up the usage of a repository, a person or an agent on a day, by the column to filter.
 OF_DAY = {name: _OF_DAY.format(name) for name in ("repository", "requester", "agent")}
-#: Sums up the usage on a day that shares a session's value in a column of `sessions`, by column.
+#: Sums up a day's usage of a session's repository, person or agent, by the column of `sessions`.
 _OF_DAY_BEFORE = {
     column: f"""SELECT {_sums(STEPS)} FROM usage
         WHERE {name} = (SELECT {column} FROM sessions WHERE id = ?) AND day = ?"""
@@ -132,7 +132,7 @@ class UsageFilter(Struct, frozen=True, kw_only=True):
     agent: str = ""
     person: str = ""  #: Who requested the session; upper and lower case are the same.
     first: str = ""  #: The first UTC day, as in `2030-01-31`.
-    last: str = ""  #: The last one.
+    last: str = ""  #: The last UTC day.
     #: The repositories to choose from. None for all repositories, including those of former
     #: projects.
     repositories: tuple[str, ...] | None = None
@@ -174,7 +174,7 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 class UsageStep(Struct, frozen=True, kw_only=True):
     """The usage of one model by a session, in one interval of `STEP_SECONDS`."""
 
-    model: str  #: If empty, the agent does not name its models.
+    model: str  #: If empty, the model is not known.
     at: int  #: The beginning, in seconds since 1970.
     cost_usd: float
     tokens: int  #: All but those read from a cache.
@@ -219,7 +219,7 @@ class UsageTable(StoreTable):
         return [UsageRow(**dict(row)) for row in rows]
 
     def steps(self, session: str) -> list[UsageStep]:
-        """Return what a session used by time and model, the first step first."""
+        """Return a session's usage by interval of time and by model, the first interval first."""
         return [UsageStep(**dict(row)) for row in self._all(STEPS_OF_SESSION, (session,))]
 
     def record_response(
@@ -288,7 +288,7 @@ def add_run_usage(
     """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
 
     `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease: prices become
-    known, and the program may name others than the proxy. Wakes other sessions as `STEPS` says.
+    known, and the program may name other prices than the proxy. Wakes sessions as `STEPS` says.
     """
     (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()
@@ -358,7 +358,7 @@ def _step_of(now: datetime) -> int:
 def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
     """Return by how much a run's usage exceeds the counted usage, by kind.
 
-    If it has fewer tokens, all are 0, except dollars up to the cost `metered`.
+    If `usage` has fewer tokens, all are 0, but dollars still rise to the cost `metered`.
     """
     if usage.tokens < counted["tokens"]:
         short = max(0.0, round(metered - counted["cost_usd"], 6))

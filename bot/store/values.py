@@ -54,7 +54,7 @@ class DeliveryOutcome(StrEnum):
     RETRIED = "retried"  #: The delivery had failed, and is processed once more.
 
 
-ACCESS = "access:"  #: The subject of a refresh of the bot's access to a repository.
+ACCESS = "access:"  #: The subject of a request to read the bot's access to a repository.
 
 
 class RefreshRequest(Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class DueRefresh(RefreshRequest, frozen=True, kw_only=True):
 
     since: datetime  #: When it was last requested.
     due: datetime
-    requests: int  #: How often it was requested; shows that it was requested again during a read.
+    requests: int  #: How often it was requested. If that grows during a read, it is read again.
 
 
 class NewCommand(Command, frozen=True, kw_only=True):
@@ -142,7 +142,7 @@ class CreatedSession(Struct, frozen=True, kw_only=True):
     agent_type: str = ""
     agent_name: str = ""  #: The name of the assigned agent.
     budget_usd: float = 0.0  #: If 0, the project's.
-    priority: int = 0  #: Steps that it is moved up the queue for slots; down if negative.
+    priority: int = 0  #: By how many steps it is moved up the queue for slots; down if negative.
 
 
 class NewSession(CreatedSession, frozen=True, kw_only=True):
@@ -300,7 +300,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """How the arrival of a sent message or answer is recognised."""
 
     sent: Sent
-    order: str = ""  #: Part of its attempts' keys; changes when a failed message is retried.
+    order: str = ""  #: Part of each attempt's key; changes when a failed message is retried.
     tries: int = 1  #: How often it was sent, or for an answer, how often its current step was.
     dialog: str = ""  #: The dialog that was answered; empty for a message.
     state: str = ""  #: The state of that dialog when the step was sent; empty for a message.
@@ -336,7 +336,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
 
     @property
     def queue(self) -> str:
-        """The name of the action's queue, in which one action is executed after the other."""
+        """The name of the action's queue, whose actions are executed one after another."""
         return self.session or f"{self.repository} {self.seq}"
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 #: Returns the current time, with a time zone.
 Clock = Callable[[], datetime]
 
-#: Smaller differences are no jumps: they are corrected by slewing, or pass between two readings.
+#: Smaller differences are no jumps: the machine corrects them gradually, or they are the time that
+#: passes between reading the two clocks.
 _JUMP = timedelta(seconds=5)
 #: A recorded time further ahead than this came from a clock that was wrong.
 _MOST = timedelta(days=1)
@@ -24,7 +25,7 @@ class _Era(NamedTuple):
     """A period in which the machine's clock did not jump."""
 
     begun: datetime  #: By the machine's clock.
-    ahead: timedelta  #: How far the machine's clock is ahead of this one.
+    ahead: timedelta  #: How far the machine's clock is ahead of the bot's.
 
 
 class SteadyClock:

@@ -15,7 +15,7 @@ class CrashPoint(StrEnum):
     """A point in the processing of a delivery, an observation, a decision or an action."""
 
     DELIVERED = "delivered"  #: A webhook is committed; its response is not sent yet.
-    SORTED = "sorted"  #: A delivery became refresh requests and commands, in one commit.
+    SORTED = "sorted"  #: A delivery became refresh requests and commands, in one transaction.
     OBSERVED = "observed"  #: New facts are committed.
     RECORDED = "recorded"  #: A decision is committed with its actions.
     TAKEN = "taken"  #: An action is about to be done.

@@ -1,4 +1,4 @@
-"""Finds known secrets in a text, even if they are escaped (also repeatedly) or in Base64."""
+"""Finds known secrets in a text, even if they are escaped once or repeatedly, or in Base64."""
 
 import html
 import re
@@ -50,7 +50,8 @@ _UNESCAPES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], 
     (_PLUS, lambda _: " "),
 )
 
-#: A text, with the original positions at which its characters begin and the last one ends.
+#: An unescaped text, and the positions in the original text at which its characters begin. A last
+#: position says where the last character ends.
 _Mapped = tuple[str, list[int]]
 
 
@@ -118,7 +119,11 @@ def _lines(secret: str) -> list[str]:
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
-    """Yield the parts of a longer text's Base64 that show this secret, for each alignment."""
+    """Yield the pieces of Base64 that show that an encoded text contains the secret.
+
+    There is a piece for each alphabet and each position of the secret in a group of 3 bytes,
+    without the characters that also depend on other bytes. Short pieces are omitted.
+    """
     for encode in (b64encode, urlsafe_b64encode):
         for before in range(3):
             text = encode(b"\0" * before + secret).decode()

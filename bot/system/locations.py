@@ -97,9 +97,9 @@ class Paths(Struct, frozen=True):
         return self.data / "run-tokens" / run_name(session, run)
 
     def step_token(self, session: str) -> Path:
-        """Return the file with the token of a project's own commands.
+        """Return the file with the token of the project's own commands in a session.
 
-        It gives access to no model.
+        The token gives no access to a model.
         """
         return self.data / "run-tokens" / f"{session}_steps"
 
@@ -121,7 +121,7 @@ class _Named(Protocol):
 
 @dataclass(eq=False)
 class Locations:
-    """Finds mirrors by project, and hosts, workspaces and runs by session."""
+    """Finds the mirror of a project, and the workspace and the runs of a session."""
 
     paths: Paths
     projects: Mapping[str, ProjectSettings]
@@ -180,7 +180,7 @@ class Locations:
         """Return the isolation for commands, such as git, that read what agents of a type wrote.
 
         An isolation by an engine is returned even while the engine does not answer, because these
-        commands rarely need the engine. Raises `RuntimeFailure` if it does not work.
+        commands rarely need the engine. Raises `RuntimeFailure` if the isolation does not work.
         """
         try:
             return ISOLATIONS[self.isolation_of(project, agent_type)]
@@ -211,7 +211,7 @@ def allowed_submodules(
 
 
 def workspace_options(project: ProjectSettings) -> WorkspaceOptions:
-    """How the workspaces of a project are made."""
+    """Return how the workspaces of a project are made."""
     return WorkspaceOptions(
         sign_off=project.sign_off,
         excluded=project.env_files,

@@ -32,8 +32,8 @@ class Redaction:
     def __init__(self, secrets: Iterable[str] = (), *, common_forms: bool = False) -> None:
         """Prepare to mask `secrets` of at least 6 characters, and all GitHub tokens.
 
-        With `common_forms`, used for output that leaves the machine, the Base64 of `secrets` is
-        masked, too, and tokens and keys in the formats of other services.
+        `common_forms` is for output that leaves the machine: it also masks the Base64 of `secrets`,
+        and tokens and keys in the formats of other services.
         """
         # Longest first, so that a secret that contains another one is replaced as a whole.
         self._known = known_secrets(secrets, _SHORTEST, in_base64=common_forms)

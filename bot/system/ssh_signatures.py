@@ -68,7 +68,7 @@ class SigningKey:
 
 
 def commit_signer(settings: Settings, private_key: str) -> CommitSigner | None:
-    """Return the signer of commits; None if the settings name no key. Raises `UnfitKey`."""
+    """Return the signer of commits, or None if no project has them signed. Raises `UnfitKey`."""
     if not settings.signs:
         return None
     who = settings.signing

@@ -27,7 +27,7 @@ _SUBJECTS: Final[Mapping[str, str]] = {
 def why_ignored(reason: str, repository: str) -> str:
     """Say why a delivery had no effect. `reason` is a value of `Ignored`.
 
-    `repository` is empty for a delivery that names none.
+    `repository` is empty if the delivery names no repository.
     """
     named = f"the repository {repository}" if repository else "its repository"
     return _IGNORED.get(reason, reason).replace("{repository}", named)

@@ -35,7 +35,8 @@ _HIDING = ("<", "]:", "](", "&", "```", "~~~")
 # label as part of the container: `[ ] <div>` begins an HTML block, and so does `[^1]: <div>`.
 _TASK = re.compile(r"^((?:[ >]*(?:[-+*]|\d{1,9}[.)])[ ]+)++)\[[ xX]\][ ]+")
 _FOOTNOTE = re.compile(r"^((?:[ ]{0,3}>)*+[ ]{0,4})\[\^([^\]\s]+)\]:[ \t]*(?=\S)")
-#: Replaces a footnote's label, because the text of a list item is indented by four columns, too.
+#: Replaces a footnote's label, so that the parser takes the footnote for a list item. The text of
+#: both is indented by four columns.
 _AS_ITEM = "-   "
 #: A quoted remark in a message to an agent: `@ada: ` precedes the Markdown of the remark.
 _REMARK = re.compile(r"[ \t]*@\S{1,60}:[ \t]*<[A-Za-z/!?]")
@@ -65,8 +66,8 @@ class Address(Struct, frozen=True):
     """A line that addresses the bot."""
 
     line: str  #: The rest of the line after the name, without hidden text.
-    #: The text after the name up to the end of the paragraph (with its code blocks) or the next
-    #: address.
+    #: The text after the name up to the next blank line outside of code and HTML blocks, or up to
+    #: the next address.
     paragraph: str
     #: The text after the name up to the next address, or to the end of the text.
     message: str
@@ -78,8 +79,9 @@ def visible(text: str) -> str:
 
     These are removed: HTML comments, declarations and instructions, attributes without a URL,
     alternative texts of images, titles of links and images, footnotes without a reference, and
-    words after the language of a code block. Link references become URLs, and entities characters.
-    Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become newlines.
+    words after the language of a code block. Link references are replaced by URLs, and entities by
+    characters. Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become
+    newlines.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text
@@ -88,9 +90,9 @@ def visible(text: str) -> str:
 def addresses(text: str, slug: str = "") -> tuple[Address, ...]:
     """Find the lines that begin with `/mergewright` or `@mergewright`.
 
-    With the App's `slug` `acme-bot`, `/acme-bot` and `@acme-bot` address the bot, too. A name may
-    end with `[bot]`; case is ignored. Lines in quotes, code and hidden comments do not count.
-    Returns the first ten lines.
+    If the App's name `slug` is `acme-bot`, `/acme-bot` and `@acme-bot` also address the bot. Names
+    may end with `[bot]`; case is ignored. Lines in quotes, code and hidden comments do not count.
+    Returns the first ten lines that count.
     """
     named, address = _patterns(slug)
     if named.search(text) is None:
@@ -177,7 +179,7 @@ class _Page:
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:
-        """Return what `render` keeps of the text between two positions, with its HTML tags."""
+        """Return the text between two positions as `render` does, but with unchanged HTML tags."""
         return self._edited(start, end, [edit for edit in self._edits if not edit.tag])
 
     def ends_paragraph(self, number: int) -> bool:

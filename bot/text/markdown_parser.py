@@ -77,10 +77,12 @@ def _image(state: StateInline, silent: bool) -> bool:
 
 
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
-    """Yield the edits of a link or image that was just parsed, beginning at `shown`.
+    """Yield edits that remove from a link or image what pages do not show.
 
-    Its label is between the positions `start` and `label`. A reference is replaced by its URL,
-    because pages do not show the reference. A title is removed.
+    The link or image was just parsed. Its label is between the positions `start` and `label`. The
+    first edit begins at `shown`: at the end of a link's label, which pages show, but at the start
+    of an image's label. A reference is replaced by its URL, because pages do not show the
+    reference. A title is removed.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

@@ -11,7 +11,7 @@ class Need(NamedTuple):
 
     title: str
     blockers: frozenset[str]  #: Names of `BLOCKERS` in `lifecycle.judge.rules`, and `frozen`.
-    met: str = ""  #: The phrase when it is not missing; if empty, the line is hidden then.
+    met: str = ""  #: The phrase for a requirement that is met; if empty, its line is hidden.
 
 
 NEEDS: Final = (

@@ -49,9 +49,9 @@ def neutralize(text: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Return text for use in our sentences, in which HTML tags and links like `[a](b)` do nothing.
+    """Return text for our sentences, in which HTML tags and Markdown's links have no effect.
 
-    Images, too, are shown as text. Bare URLs stay links.
+    They are shown as text, and so are images. Bare URLs stay links.
     """
     return _MARKUP.sub(rf"\g<0>{_ZERO_WIDTH}", text)
 

@@ -15,7 +15,7 @@ from lifecycle.judge.reasons import Priority
 from lifecycle.model.status import Status, status_words
 from lifecycle.model.text import full_stop, plain
 
-#: In characters: chat services accept at least 2,000 in a message.
+#: The most characters of a message and of a part of it. Chat services accept at least 2,000.
 _TEXT_LIMIT, _PART_LIMIT = 1_800, 1_000
 _MOST_LISTED = 10
 _ENDS: Final[Mapping[str, str]] = {Status.MERGED: "is merged", Status.ERRORED: "has failed"}

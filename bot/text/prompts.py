@@ -44,7 +44,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tell": (*_SESSION, "actor", "text"),
     "uncommitted": _SESSION,
 }
-#: The prompts that begin a run and explain its work, also to an agent without a conversation.
+#: The prompts that begin a run. They explain the work even to an agent that knows nothing of it.
 BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: The fields of the items that some prompts list.
 _ITEMS = {
@@ -66,8 +66,8 @@ class PromptError(Exception):
 class Prompts:
     """All prompts, compiled and rendered once as a test. Raises `PromptError` for an invalid file.
 
-    Files in `folder` replace the built-in prompts of the same name. `projects` maps names of
-    projects to folders, whose files replace both for the project's sessions.
+    Files in `folder` replace the built-in prompts of the same name. `projects` has the folders of
+    projects by name. Their files replace all others for the project's sessions.
     """
 
     def __init__(
@@ -83,7 +83,8 @@ class Prompts:
     ) -> str:
         """Return a message in which all text of people and programs is cleaned and cut.
 
-        The template puts it into fences, or on one line.
+        Templates put this text into fences or on one line. They use it by the names in `values`
+        and `prompt.values`.
 
         `mark` is a short visible key by which the bot finds the message in the transcript. An empty
         `project` selects the prompts for all projects. Raises `PromptError`.

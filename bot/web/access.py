@@ -37,7 +37,7 @@ _BEARER = "Send the header Authorization: Bearer TOKEN with the page token."
 _PERSONAL = "Send the header Authorization: Bearer TOKEN with a personal token."
 _OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token, or sign in."
 _READS = ("GET", "HEAD", "OPTIONS")
-#: The browser's next cookie, in the state of its request.
+#: The key of the browser's next cookie in the state of its request.
 _NEXT_COOKIE = "next-cookie"
 #: The interval at which an open stream checks whether its visitor may still see it.
 _STREAM_SECONDS = 15.0
@@ -149,9 +149,9 @@ class Access:
             )
 
     def roles_now(self, connection: Connection) -> Callable[[str], Role] | None:
-        """Return the visitor's role in each project, for an open stream; None if it has to end.
+        """Return a function that takes a project and returns the visitor's present role there.
 
-        Raises 429 and 503 as `guard` does.
+        Returns None if an open stream of the visitor has to end. Raises 429 and 503 as `guard`.
         """
         visitor = self._by_token(connection) or self._by_cookie(connection, note=False)
         return None if visitor is None else self.reach(visitor).snapshot()
@@ -197,8 +197,8 @@ class Access:
         """Raise an error if another site may have caused the request, with the browser's cookies.
 
         That site's name may resolve to this server (DNS rebinding), or its page may send a form.
-        Requests that only read are refused for the first of these alone. A request that names the
-        server by its IP address is not DNS rebinding.
+        Requests that only read are refused only for DNS rebinding. A request that names the server
+        by its IP address is not DNS rebinding.
         """
         host = connection.headers.get("host", "")
         name = _split(f"//{host}").hostname or ""
@@ -223,7 +223,7 @@ class Access:
 
 
 def is_secure(connection: Connection) -> bool:
-    """Whether a proxy in front of the server ended TLS.
+    """Whether the visitor reached a proxy in front of this server by HTTPS.
 
     The header X-Forwarded-Proto may be forged, but the only effect is that the cookie is not sent
     over plain HTTP.
@@ -247,7 +247,7 @@ class LiveReach:
         self._roles: Callable[[str], Role] | None = None
 
     async def roles(self) -> Callable[[str], Role] | None:
-        """Return the visitor's role in each project; None if the stream has to end."""
+        """Return a function from a project to the visitor's role; None if the stream has to end."""
         if time.monotonic() >= self._until:
             with suppress(HTTPException):  # 429 or 503: what is known remains.
                 self._roles = await asyncio.to_thread(self._read)

@@ -38,7 +38,10 @@ class _Plain(Struct, frozen=True):
 
 
 def account_routes(access: Access) -> Router:
-    """Return the routes. They are for browsers: no token may create or revoke tokens."""
+    """Return the routes of the page.
+
+    Its forms work only in signed-in browsers: no token may create or revoke tokens.
+    """
     render, tokens, sign_ins = templates(), access.tokens, access.sign_ins
 
     def shown(request: _Request, made: str = "") -> str:

@@ -64,11 +64,12 @@ def build(
 ) -> Litestar:
     """Return the application.
 
-    Deliveries signed with any of `webhook_secrets` are accepted, unless `health`, which is called
-    for each, says that this bot is on standby. `policy_of` returns a project's policy, `caps` the
-    limits of the queue. `keyboard` takes what people type into terminals. `people` reads from
-    GitHub what visitors may do, `sign_in` who they are. If people do not sign in with GitHub
-    according to the settings, an empty `page_token` disables the pages and the API.
+    Deliveries signed with any of `webhook_secrets` are accepted. `health` is called for each
+    delivery; if it says that this bot is on standby, the delivery is refused. `policy_of` returns a
+    project's policy, and `caps` returns the limits of the queue. `keyboard` takes what people type
+    into terminals. `people` reads from GitHub what visitors may do, and `sign_in` reads who they
+    are. Unless the settings let people sign in with GitHub, an empty `page_token` disables the
+    pages and the API.
     """
     views = Views(store, settings, policy_of, caps, terminal, inbox, health)
     https = settings.public_url.startswith("https:")
@@ -120,9 +121,9 @@ class _Application(Litestar):
 def _refused(
     request: Request[object, object, State], problem: HTTPException
 ) -> Response[str] | Response[Problem]:
-    """Return the response to an error outside pages and API: HTML for browsers, else JSON.
+    """Return the response to an error that neither the pages' nor the API's routes handle.
 
-    Under `/api/` and `/webhooks/` it is always JSON.
+    Browsers get HTML, other programs JSON. Below `/api/` and `/webhooks/`, all get JSON.
     """
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith(("/api/", "/webhooks/")):

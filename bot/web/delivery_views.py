@@ -38,13 +38,13 @@ class DeliveryViews:
         self._inbox = inbox
 
     def seen_by(self, reach: Reach) -> "DeliveryViews":
-        """Return the deliveries that a visitor may see."""
+        """Return views that are limited to the deliveries that a visitor may see."""
         theirs = copy(self)
         theirs.reach = reach
         return theirs
 
     def page(self, query: DeliveryQuery, project: str = "") -> tuple[list[DeliveryEntry], str]:
-        """Return a page of deliveries and the cursor for the next page; empty on the last page.
+        """Return a page of deliveries, and the next page's cursor, which is empty on the last page.
 
         `project` selects the deliveries that name its repository; if empty, all are selected.
         """
@@ -73,10 +73,10 @@ class DeliveryViews:
         return dry_run(self._store, self._inbox, delivery, record.repository)
 
     def retry(self, id: str, by: str) -> bool:
-        """Process a failed delivery again. Returns False if it has not failed. Raises 404.
+        """Process a failed delivery again, or return False if the delivery has not failed.
 
         `by` is the person who asks for this. The name is logged, because a delivery may concern no
-        session.
+        session. Raises 404.
         """
         self._record(id)
         retried = self._store.deliveries.retry([id]) == 1
@@ -88,7 +88,7 @@ class DeliveryViews:
     def _seen(self) -> tuple[str, ...] | None:
         """Return the repositories whose deliveries the visitor sees.
 
-        None for all deliveries, including those that name no repository.
+        Returns None if the visitor sees all deliveries, including those that name no repository.
         """
         return None if self.reach.everywhere() else self.reach.repositories()
 
@@ -100,7 +100,7 @@ class DeliveryViews:
 
 
 def _within(record: DeliveryRecord, seen: tuple[str, ...] | None) -> DeliveryRecord:
-    """Leave out effects in other repositories than these. If `seen` is None, keep all."""
+    """Leave out effects outside of the repositories `seen`. If that is None, keep all effects."""
     if seen is None:
         return record
     effects = tuple(one for one in record.effects if one.repository in seen)

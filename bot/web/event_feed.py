@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 #: The number of events in memory; clients that are further behind read from the store.
 _KEPT = 2000
 _BATCH = 500  #: The most events that are read from the store at once.
-#: The history is read at least this often, because no notice comes of changes by other processes.
+#: The history is read at least this often, because changes by other processes are not reported.
 _POLL_SECONDS = 0.2
 
 
@@ -28,7 +28,7 @@ class EventFeed(Feed[HistoryEntry]):
         after: Callable[[int, int], Sequence[HistoryEntry]],
         newest: Callable[[], int],
     ) -> None:
-        """`after(number, limit)` reads events after a number; `newest` returns the last number."""
+        """`after(number, limit)` reads later events; `newest` returns the last event's number."""
         super().__init__(_KEPT)
         self._watchers = watchers
         self._after = after

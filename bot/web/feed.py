@@ -40,9 +40,9 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
-        """Return messages after number `place`, of which some are no longer in memory.
+        """Return messages after number `place`, or None if they are lost.
 
-        None if they are lost.
+        This is called only if some of these messages are no longer in memory.
         """
 
     async def follow(self, last: int | None = None) -> AsyncGenerator[Sequence[T], None]:

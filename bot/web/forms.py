@@ -41,7 +41,7 @@ class Button(Struct, frozen=True):
 
     @property
     def confirm(self) -> str:
-        """The question that a person has to confirm first; empty if there is none."""
+        """The warning that a person has to confirm first; empty if there is none."""
         return BUTTONS[self.kind].confirm
 
 
@@ -51,7 +51,7 @@ class _Ask(Struct, frozen=True):
     key: str = ""  #: The idempotency key: a double click submits once.
     text: str = ""
     head: str = ""
-    asked: str = ""  #: The agent's question that a choice answers; if empty, none.
+    asked: str = ""  #: The agent's question, if `text` is one of its choices; else empty.
 
 
 class _Spawn(Struct, frozen=True):

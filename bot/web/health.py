@@ -17,8 +17,8 @@ class Health(Struct, frozen=True, kw_only=True):
     """The state of the bot's process. It is read on every delivery, so reading must be cheap."""
 
     scheduler: bool  #: Whether the scheduler is running.
-    #: Why this instance does not act, such as another one that does, or a damaged database. Empty
-    #: if it acts.
+    #: Why this instance does not act: for example, another instance acts, or the database is
+    #: damaged. Empty if this instance acts.
     standby_reason: str = ""
     #: Seconds since all agents were last observed. None if this instance has never acted.
     sweep_age: float | None = None

@@ -30,7 +30,7 @@ _Last = Annotated[str, QueryParameter(name="to", pattern=_DAY)]
 
 
 def overview_routes(access: Access) -> Router:
-    """Return the routes of these pages."""
+    """Return the routes of the pages about more than one session."""
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 

@@ -19,7 +19,7 @@ class PageFeed(Feed[T]):
     """Messages for open pages, each with the sessions that changed since the previous one."""
 
     def __init__(self, watchers: Watchers, render: Callable[[frozenset[str]], T]) -> None:
-        """`render` returns the message for the sessions with these IDs."""
+        """`render` takes the IDs of changed sessions and returns the message about them."""
         super().__init__(_KEPT)
         self._watchers = watchers
         self._render = render

@@ -14,7 +14,7 @@ _MINUTE = 60.0
 
 
 class PageToken:
-    """The page's token, which is in the server's environment."""
+    """The page token, which is in the server's environment."""
 
     def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         """If `token` is empty, no token is accepted."""
@@ -26,10 +26,10 @@ class PageToken:
         return bool(self._token)
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token, compared in constant time.
+        """Whether `token` is the page token, compared in constant time.
 
-        After too many wrong tokens, raises 429 for every other token, without comparing it.
-        Signed-in browsers stay signed in.
+        Once visitors have tried too many wrong tokens, raises 429 for any other token without
+        comparing it, even for the page token. Signed-in browsers stay signed in.
         """
         if self._guesses.is_known(token):
             return False
@@ -39,7 +39,7 @@ class PageToken:
         return found
 
     def seal(self, text: str) -> str:
-        """Return a text's keyed hash, which differs for every page token."""
+        """Return a hash of a text, with the page token as the key."""
         return hmac.new(self._token.encode(), text.encode(), "sha256").hexdigest()
 
 
@@ -60,7 +60,10 @@ class Guesses:
         self._lock = threading.Lock()
 
     def is_known(self, word: str) -> bool:
-        """Whether a word is known to be wrong. If not, raises 429 after too many wrong words."""
+        """Whether a word was tried before and is wrong.
+
+        Raises 429 for any other word, right or wrong, if too many wrong words were tried.
+        """
         with self._lock:
             if self._clock() >= self._until:
                 self._until = self._clock() + _MINUTE

@@ -189,7 +189,10 @@ def as_page(request: Request[Any, Any, State], problem: Exception) -> Response[s
 
 
 def sign_in_url(page: str, path: str = "/login") -> str:
-    """Return the address to sign in, which leads on to `page`, a path that may have a query."""
+    """Return the address of the sign-in, from which the browser is sent on to `page`.
+
+    `page` is a path, with or without a query.
+    """
     return f"{path}?{urlencode({'next': page})}" if page not in ("", "/") else path
 
 
@@ -200,7 +203,7 @@ def _page_of(request: Request[Any, Any, State]) -> str:
     return f"{request.url.path}{query}" if opens else ""
 
 
-#: Instead of Litestar's words for an address without a route.
+#: Replaces Litestar's words for an address without a route.
 _NO_PAGE: Final = "There is no page at this address"
 #: The title and the remedy of an error page, by status.
 _ERRORS: Final[Mapping[int, tuple[str, str]]] = {

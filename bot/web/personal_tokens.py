@@ -24,7 +24,7 @@ ROLES: Final[Mapping[TokenScope, Role]] = {
     TokenScope.STEER: Role.WRITE,
     TokenScope.ADMIN: Role.ADMIN,
 }
-#: The use of a token is noted once in this time.
+#: The use of a token is noted at most once in this time.
 _NOTED = timedelta(minutes=1)
 
 
@@ -37,9 +37,10 @@ class PersonalTokens:
     def create(
         self, login: str, user: int, name: str, scope: TokenScope, days: float
     ) -> tuple[str, PersonalToken]:
-        """Create a token. Returns it, which is possible only once, and what is stored about it.
+        """Create a token for `login`, and return the token and what is stored about it.
 
-        `user` is GitHub's numeric ID of the account.
+        The token cannot be read later, because only its hash is stored. `user` is GitHub's numeric
+        ID of the account.
         """
         token, now = f"{PREFIX}{secrets.token_urlsafe(32)}", self._store.clock()
         made = self._store.personal_tokens.add(
@@ -56,18 +57,18 @@ class PersonalTokens:
         return token, made
 
     def of(self, visitor: Visitor) -> list[PersonalToken]:
-        """Return a person's tokens, or those of all people for a visitor with the page's token."""
+        """Return a person's tokens, or those of all people for a visitor with the page token."""
         return self._store.personal_tokens.of(visitor.login)
 
     def revoke(self, id: int, visitor: Visitor) -> None:
-        """Revoke one of a person's tokens. A visitor with the page's token may revoke anybody's."""
+        """Revoke one of a person's tokens. A visitor with the page token may revoke anybody's."""
         self._store.personal_tokens.revoke(id, visitor.login)
 
     def find(self, token: str) -> Visitor | None:
         """Return the visitor for whom a token acts; None if it is unknown, revoked or expired.
 
-        Notes the use of the token.
-        The number of guesses needs no limit, because a token has 256 random bits.
+        Notes the use of the token. The number of guesses needs no limit, because a token has 256
+        random bits.
         """
         found, now = self._store.personal_tokens.get(_hash(token)), self._store.clock()
         if found is None or found.expires <= now:
@@ -85,10 +86,10 @@ class PersonalTokens:
 
 
 def checked(name: str, days: float, most: float) -> str:
-    """Return the name of a new token in its stored form.
+    """Return a new token's name in its stored form, if the name and the lifetime are allowed.
 
-    Raises `ValueError`, whose message says what was expected. `most` is the longest allowed
-    lifetime in days.
+    Otherwise raises `ValueError`, whose message says what was expected. `days` is the lifetime, and
+    `most` is the longest allowed lifetime in days.
     """
     line = page_text.line(name).strip()
     if not line:

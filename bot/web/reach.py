@@ -50,7 +50,7 @@ class Reach:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the visitor has the page's token, which belongs to no person."""
+        """Whether the visitor has the page token, which belongs to no person."""
         return not self.visitor.login
 
     def role(self, project: str) -> Role:
@@ -87,14 +87,14 @@ class Reach:
         return found
 
     def everywhere(self) -> Role:
-        """Return the least of the visitor's roles in all projects."""
+        """Return the role that the visitor has at least in every project."""
         if self.is_whole:
             return self.visitor.most
         roles = self.roles()
         return min((roles.get(one, Role.NONE) for one in self._projects), default=Role.NONE)
 
     def snapshot(self) -> Callable[[str], Role] | None:
-        """Return a function from a project's name to the visitor's present role there.
+        """Return a function that takes a project and returns the visitor's present role there.
 
         Returns None if the visitor has no role in any project.
         """
@@ -120,8 +120,8 @@ class Reach:
     def check_command(self, repository: str, kind: str) -> None:
         """Raise 403 unless the visitor may give a command, or 503 if GitHub does not answer.
 
-        The person is checked as for comments, and the scope of a personal token, too. Everybody
-        with the page's token may give every command.
+        The person needs the permission that the same command needs in a comment; a personal token
+        must also have the scope for it. Everybody with the page token may give every command.
         """
         if self.is_whole:
             return
@@ -135,7 +135,7 @@ class Reach:
 
 
 def refused(role: Role, where: str) -> PermissionDeniedException:
-    """Return the error 403 for a visitor without a role. `where` says where it is required."""
+    """Return the error 403 for a visitor who lacks `role` in `where`, such as a repository."""
     return PermissionDeniedException(
         f"This requires the permission `{PERMISSIONS[role]}` in {where}.",
         extra={
@@ -148,8 +148,8 @@ def refused(role: Role, where: str) -> PermissionDeniedException:
 def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
     """Return the error 404 for a session that does not exist, or that the visitor may not see.
 
-    If the session was requested by a command with `spawn`, people who see its project get the
-    reason for a refusal, or the advice to wait until it is open.
+    A command with `spawn` may have requested the session. Then the error says why the bot refused
+    to open the session, or that it will be opened soon, but only to people who see its project.
     """
     if reach.role(id.rpartition("-")[0]):
         if store.commands.requested(id):

@@ -57,7 +57,7 @@ _CODE = re.compile("`([^`]+)`")
 
 @cache
 def templates() -> Callable[..., str]:
-    """Return a function that renders the template with a file name, with all values escaped."""
+    """Return a function that takes a template's file name and values, and renders the template."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -93,7 +93,10 @@ def templates() -> Callable[..., str]:
 
 
 def navigation(reach: Reach) -> Sequence[tuple[str, str, str]]:
-    """Return those of `PAGES` that a visitor may open; the bot's health concerns all projects."""
+    """Return those of `PAGES` that a visitor may open.
+
+    The page of the bot's health is only for visitors who see all projects.
+    """
     return PAGES if reach.everywhere() else [one for one in PAGES if one[1] != _HEALTH]
 
 
@@ -144,7 +147,7 @@ def _url(path: str, **fields: object) -> str:
 def _board_url(filter: BoardFilter, **changes: str) -> str:
     """Return the URL of the board for a filter with some fields changed.
 
-    It is that of the first page unless `changes` has another cursor as `after`.
+    It leads to the first page of the sessions, unless `changes` has a cursor as `after`.
     """
     fields = {**msgspec.structs.asdict(filter), "after": "", **changes}
     if fields["sort"] == DEFAULT_SORT:

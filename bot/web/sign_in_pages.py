@@ -1,4 +1,4 @@
-"""Sign-in with the page's token or with an account at GitHub, and sign-out."""
+"""Sign-in with the page token or with an account at GitHub, and sign-out."""
 
 import re
 import secrets
@@ -31,16 +31,16 @@ from bot.web.visitor import Visitor, public
 from config.settings import Settings
 
 CALLBACK = "login/callback"
-#: The cookie of a browser whose person is at GitHub. It proves that the browser that returns is the
-#: same.
+#: The name and the lifetime of the cookie that a browser has while its person is at GitHub. It
+#: proves that the sign-in ends in the browser in which it began.
 _ATTEMPT, _ATTEMPT_SECONDS = "mergewright-sign-in", 600
 _AGAIN = {"remedy": "Open the page /login and sign in again."}
 
 _Request = Request[Visitor, object, State]
 
 
-#: A path that no browser takes for another site, as it would `//host`, `/\\host`, or either with a
-#: tab in it.
+#: A path on this server. Browsers take `//host` and `/\\host` for addresses of another site, also
+#: with a tab in them.
 _OWN_PAGE = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 _MOST_OF_PAGE = 1000  #: A longer path is left out.
 
@@ -85,7 +85,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
         return Redirect(own_page(page), status_code=303, cookies=cookies)
 
     def check_attempt(request: _Request, given: str) -> tuple[str, str]:
-        """Return the verifier and the page of the sign-in that this browser began, or raise 400."""
+        """Return the PKCE verifier and the page of this browser's sign-in attempt, or raise 400."""
         # The page is last: it may contain dots.
         state, verifier, page = f"{request.cookies.get(attempt, '')}..".split(".", 2)
         if not state or not compare_digest(given.encode(), state.encode()):

@@ -35,7 +35,7 @@ from lifecycle.model.roles import Role
 from runtimes.base import KEY
 
 _MOST_KEY: Final = 100  #: The most characters of an idempotency key.
-#: Of the page's requests, in which a character takes up to 12 bytes.
+#: The limit for the requests of pages, in which a character takes up to 12 bytes.
 _MOST_BYTES: Final = 12 * MOST_PASTED + 10_000
 KEY_PATTERN: Final = f"^({KEY.pattern})$"
 Keyboard = NamedDependency[TerminalInput]

@@ -87,7 +87,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     """A page of what happened to a session, newest first."""
 
     entries: tuple[TimelineEntry, ...]
-    earlier: int | None  #: The event before which the next page begins; if None, no more pages.
+    earlier: int | None  #: The next page begins before this event; if None, there is none.
 
 
 class BoardChoices(Struct, frozen=True, kw_only=True):
@@ -102,8 +102,8 @@ class Views:
     """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist.
 
     `seen_by` returns the views of one visitor, for whom sessions of other projects do not exist.
-    Without it, methods that depend on a visitor fail. Those that do not, such as `cards` and
-    `events`, read data once for many visitors.
+    Other views have no visitor, so methods that depend on a visitor fail. The rest, such as `cards`
+    and `events`, read data once for many visitors.
     """
 
     reach: Reach  #: Of the visitor.
@@ -198,21 +198,21 @@ class Views:
             return str(problem)
 
     def steps(self, id: str) -> list[StepLog]:
-        """Return the last attempts at `setup` and `teardown` in a session, or raise 404."""
+        """Return the last attempt at each of `setup` and `teardown` in a session, or raise 404."""
         self.session(id)
         logs = self._terminal.steps(id)
         return [replace(one, log=page_text.block(one.log)) for one in logs]
 
     def check_reports(self, id: str) -> list[PullReport]:
-        """Return the checks of a session's pull requests, the newest first, or raise 404."""
+        """Return the checks of a session's pull requests, the last pull first, or raise 404."""
         return [pull_report(pull) for pull in reversed(self.session(id).pulls)]
 
     def history(self, id: str, before: int, most: int) -> list[HistoryEntry]:
-        """Return any session's last events before `before`, newest first; none if it is unknown."""
+        """Return a session's last events before number `before`, newest first, to any visitor."""
         return [history_entry(event) for event in self.store.history.page(id, before, most)]
 
     def events(self, after: int, most: int) -> list[HistoryEntry]:
-        """Return the first events of all sessions after number `after`, oldest first."""
+        """Return at most `most` events of all sessions after number `after`, oldest first."""
         return [history_entry(event) for event in self.store.history.after(after, most)]
 
     def explain(self, id: str) -> Explanation:
@@ -239,25 +239,25 @@ class Views:
         return price_notes(sessions, self._settings.prices)
 
     def log(self, id: str, run: int, start: int | None, most: int) -> LogPage:
-        """Return lines that a run (0: the last) printed, as `Terminal.log_page`; or raise 404."""
+        """Return lines that a run printed, or raise 404. Arguments: see `Terminal.log_page`."""
         self.session(id)
         with http_errors():
             return self._terminal.log_page(id, run, start, most)
 
     def transcript(self, id: str, run: int, first: int, most: int) -> list[Message]:
-        """Return up to `most` messages of a run (0: the last) from number `first`, or raise 404."""
+        """Return messages of a run, or raise 404. Arguments: see `Terminal.transcript`."""
         self.session(id)
         with http_errors():
             return self._terminal.transcript(id, run, first, most)
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return the number of the first of a run's last messages, and the messages. Raises 404."""
+        """Return the last messages of a run as `Terminal.last` does, or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.last(id, run, most)
 
     def page(self, query: SessionQuery) -> tuple[list[SessionSummary], str]:
-        """Return a page of sessions and the cursor of the next page; empty on the last page."""
+        """Return a page of sessions and the next page's cursor, which is empty on the last page."""
         chosen = replace(query, projects=self.reach.projects())
         return list_sessions(self.store, chosen, self._caps())
 
@@ -342,11 +342,11 @@ class Views:
         return found
 
     def costs(self, filter: CostFilter) -> Costs:
-        """Return the costs of agents that a filter selects."""
+        """Return the costs that a filter selects."""
         return costs(self.store, self.projects(), self._usage_filter(filter), filter)
 
     def usage_rows(self, filter: CostFilter) -> list[UsageRow]:
-        """Return the usage of agents that a filter selects, by day, session and agent."""
+        """Return the usage that a filter selects, by day, session and agent."""
         return self.store.usage.rows(self._usage_filter(filter))
 
     def _usage_filter(self, filter: CostFilter) -> UsageFilter:

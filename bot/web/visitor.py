@@ -17,13 +17,13 @@ Connection = ASGIConnection[Any, Any, Any, State]
 class Visitor(Struct, frozen=True, kw_only=True):
     """Who sent a request."""
 
-    login: str = ""  #: On GitHub; if empty, somebody with the page's token, who may do everything.
+    login: str = ""  #: On GitHub; if empty, somebody with the page token, who may do everything.
     user: int = 0  #: GitHub's ID of the account.
-    most: Role = Role.ADMIN  #: A personal token may allow less than the person may do.
+    most: Role = Role.ADMIN  #: The highest role that the visitor's personal token allows, if any.
     expires: datetime | None = None  #: Of a personal token.
-    #: Whether the request bears a token, and not a cookie, which browsers add for any site.
+    #: Whether the request has a token. A cookie does not count: browsers add it for any site.
     bears: bool = False
-    sign_in: str = ""  #: The hash of a browser's first cookie; empty for other programs.
+    sign_in: str = ""  #: The hash of the first cookie of the sign-in; empty for a token.
 
 
 class Where(Enum):
@@ -36,7 +36,7 @@ class Where(Enum):
 
 
 class Needs(Struct, frozen=True):
-    """What a route requires. Nobody may use a route without requirements."""
+    """What a route requires. Nobody may use a route that does not have this option."""
 
     where: Where
     role: Role = Role.NONE
@@ -47,20 +47,20 @@ NEEDS: Final = "needs"
 
 
 def public() -> Mapping[str, Needs]:
-    """Return the options of a route for everybody."""
+    """Return the options of a route that everybody may use."""
     return {NEEDS: Needs(Where.NOWHERE)}
 
 
 def in_session(role: Role) -> Mapping[str, Needs]:
-    """Return the options of a route for people with this role in the project of its session."""
+    """Return the options of a route that requires this role in the project of its session."""
     return {NEEDS: Needs(Where.SESSION, role)}
 
 
 def anywhere(role: Role) -> Mapping[str, Needs]:
-    """Return the options of a route for people with this role in at least one project."""
+    """Return the options of a route that requires this role in at least one project."""
     return {NEEDS: Needs(Where.ANYWHERE, role)}
 
 
 def everywhere(role: Role) -> Mapping[str, Needs]:
-    """Return the options of a route for people with this role in all projects."""
+    """Return the options of a route that requires this role in all projects."""
     return {NEEDS: Needs(Where.EVERYWHERE, role)}

@@ -112,7 +112,7 @@ class _Receiver:
         return 202, "accepted"
 
     def _keep(self, delivery: Delivery) -> asyncio.Future[DeliveryOutcome]:
-        """Store a delivery, in one commit with others that arrive at the same time."""
+        """Store a delivery, in one transaction with others that arrive at the same time."""
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[DeliveryOutcome] = loop.create_future()
         self._waiting.append((delivery, kept))

@@ -25,7 +25,7 @@ _CLEAN, _OPEN = Merge.CLEAN, PullState.OPEN
 #: asks endlessly would use up GitHub's limit of comments, which all sessions share.
 _QUESTIONS_PER_HOUR = 10
 
-# -- the agent cannot bring it further by itself ---------------------------------------------------
+# -- the agent cannot continue by itself -----------------------------------------------------------
 
 
 def question(view: SessionView) -> Finding | None:
@@ -168,7 +168,7 @@ def message_lost(view: SessionView) -> Finding | None:
 
 
 def _given_up(view: SessionView, key: Key, what: str = "") -> Finding | None:
-    """Return a finding if the action with this key failed. `what` says so before the details."""
+    """Return a finding if the action with this key failed. `what` precedes the error's details."""
     failure = view.facts.failures.get(key)
     if failure is None:
         return None

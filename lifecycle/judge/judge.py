@@ -224,7 +224,7 @@ class Judged(Struct, frozen=True):
     asked: tuple[Command, ...] = ()  #: All commands, including those without effect.
 
     def as_shown(self) -> "Judged":
-        """Return this; in the status `cleanup`, a copy with the recorded outcome as its status."""
+        """Return this object; in the status `cleanup`, a copy with the recorded outcome instead."""
         ended = self.view.facts.ended
         if ended is None or self.status is not _CLEANUP:
             return self

@@ -53,7 +53,8 @@ class Output(StrEnum):
     NOTHING = "nothing"
     UNPUSHED = "unpushed"
     PUSHED = "pushed"
-    #: There are uncommitted changes, and all commits are pushed or those of others come first.
+    #: There are uncommitted changes. Either all commits are pushed, or commits of others have to be
+    #: merged before a push.
     DIRTY = "dirty"
     OFF_BRANCH = "off_branch"  #: The agent's commits are not on the session's branch.
     PRIVATE = "private"  #: The work of a chat, which is not pushed.
@@ -61,7 +62,7 @@ class Output(StrEnum):
 
 
 class PullStage(StrEnum):
-    """Whether there is a pull request to judge."""
+    """Whether there is a pull request, and whether it is a draft or its merge is held."""
 
     NONE = "none"
     DRAFT = "draft"

@@ -63,7 +63,7 @@ class SendMessage(_OnRun, frozen=True, kw_only=True):
 
 
 class PressKeys(_OnRun, frozen=True, kw_only=True):
-    """Type what a person typed on a page into the program's terminal, at most once.
+    """Type into the program's terminal, at most once, what a person typed on a page.
 
     What was typed is stored only until the action is carried out, because it may be a password.
     """

@@ -37,7 +37,8 @@ class Remark(Struct, frozen=True, kw_only=True):
     body: str
     at: datetime
     #: Whether its author and last editor may give commands, because they have write access or are
-    #: listed. For a bot's remark, only another account that edited it is checked.
+    #: listed in the configuration. For a bot's remark, only another account that edited it is
+    #: checked.
     allowed: bool = False
     bot: bool = False  #: Whether GitHub's account type is bot; never guessed from the name.
     own: bool = False  #: Whether Mergewright wrote it.
@@ -46,11 +47,11 @@ class Remark(Struct, frozen=True, kw_only=True):
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """The issue a session works on, with the title and body that it had at the trigger.
+    """The issue a session works on, with the title and body from when the agent was asked for.
 
-    For a session without an issue, title and body are those of its prompt or of the pull request
-    that it adopted, and the other fields have their defaults. The body of a chat is the person's
-    first message.
+    In a session without an issue, title and body are those of its prompt or of the pull request
+    that it adopted. All other fields then have their defaults, except that `private` is set for an
+    adopted pull request. In a chat, the body is the person's first message.
     """
 
     number: int  #: If 0, there is no issue.
@@ -60,7 +61,8 @@ class Issue(Struct, frozen=True, kw_only=True):
     author: str = ""
     private: bool = False  #: Whether the repository is private.
     open: bool = True
-    #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty.
+    #: GitHub's word for a closed issue: `completed`, `not_planned`, `duplicate`, or empty. If the
+    #: issue is gone, `deleted`.
     state_reason: str = ""
     #: Whether a label or an assignee asks for an agent. True for a session that needs neither.
     labelled: bool = True
@@ -83,7 +85,7 @@ class Issue(Struct, frozen=True, kw_only=True):
 class Usage(Struct, frozen=True, kw_only=True):
     """Use of models, as the agent itself counts it."""
 
-    input: int = 0  #: Tokens, as are the other kinds.
+    input: int = 0  #: In tokens, as are the next four.
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
@@ -100,7 +102,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """What a group of runs has spent so far, such as a session's, or a repository's in a day."""
+    """What some runs have spent so far, such as those of a session, or of an agent in a day."""
 
     cost_usd: float = 0.0
     tokens: int = 0
@@ -140,7 +142,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     error: str = ""  #: What it says, while `blocked`.
     limit_until: datetime | None = None  #: When its usage limit resets, if that is known.
     unauthorised: bool = False  #: Whether it reports that its key or login blocks it.
-    calling: bool = False  #: Whether a tool call is running: it counts as active, however long.
+    calling: bool = False  #: Whether a tool call runs. Until it ends, the agent counts as active.
     usage: Usage = Usage()  #: Of this run so far.
     summary: str = ""  #: What it says it did.
     runtime: Probe = Probe.UNKNOWN
@@ -158,7 +160,7 @@ class OffBranch(Struct, frozen=True, kw_only=True):
 
     head: str  #: The newest of these commits.
     branch: str = ""  #: The branch they are on; empty if HEAD is detached.
-    #: Whether they are checked out and build on the session's branch, so that it can move there.
+    #: Whether they are checked out and build on the session's branch, which can then move to them.
     adoptable: bool = False
 
 
@@ -193,7 +195,7 @@ class Check(Struct, frozen=True, kw_only=True):
     required: bool = False
     reported: bool = True  #: If False, it is required, but has never reported on this head.
     url: str = ""
-    log: str = ""  #: The tail of a failed one's log, without control characters.
+    log: str = ""  #: The end of its log if it failed, without control characters.
     notes: str = ""  #: Its annotations of files, one per line.
     run_id: int | None = None  #: GitHub's id of the check run; None for a commit status.
     red_on_base: bool = False  #: Whether it fails on the base's commit too.
@@ -221,7 +223,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     approved: bool  #: If False, changes requested.
     sha: str  #: The head it was given on.
     for_base: bool = True  #: Whether the pull request had the same base branch then.
-    allowed: bool = False  #: Whether the author has write access; a bot must be listed too.
+    allowed: bool = False  #: Whether the author has write access. A bot also has to be listed.
     remark: Remark | None = None  #: The review's body; if None, it has none.
 
 
@@ -259,14 +261,16 @@ class Pull(Struct, frozen=True, kw_only=True):
     carried: frozenset[str] = frozenset()
     base: str = ""  #: The base branch's commit.
     base_branch: str = ""
-    base_since: datetime | None = None  #: When another base branch was first seen; if None, never.
+    #: When the base branch was first seen, if it replaced another one; else None.
+    base_since: datetime | None = None
     merge: Merge = Merge.UNKNOWN
     clean_since: datetime | None = None  #: Since when GitHub says that this head can be merged.
     review: Review = Review.NONE
     checks: tuple[Check, ...] = ()
     #: If False, not all checks, reviews and threads could be read: checks do not count as passed.
     checks_complete: bool = True
-    #: Names of checks that ran for the last merged pull requests, where none ran for this one.
+    #: Names of the checks that ran for the last merged pull requests. They are read only if a check
+    #: of this one failed or none ran.
     checks_expected: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     threads: tuple[Thread, ...] = ()
@@ -292,7 +296,9 @@ class Command(Struct, frozen=True, kw_only=True):
     actor: str
     at: datetime  #: When it was granted.
     text: str = ""  #: The argument.
-    head: str = ""  #: The pull request's head when it was written; if empty, none was unambiguous.
+    #: The head, at the time of writing, of the pull request that it is about. Empty if it could be
+    #: about none or several.
+    head: str = ""
     comment: int | None = None  #: The id of the comment to react to, if any.
     #: The issue or pull request where the command was given and gets its reply; 0 if it was not
     #: given on GitHub.
@@ -342,12 +348,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     requester: str = ""
     agent_type: str = ""
     branch: str = ""
-    run: int = 0  #: The run last ordered, or after a restore the next one; if 0, none yet.
+    run: int = 0  #: The run last ordered, or after a restore the run to start; if 0, none yet.
     slot: bool = False  #: Whether it may run a program now.
     #: When the pending start was or will be attempted next. None if no start is pending.
     start_due: datetime | None = None
     waits: str = ""  #: Why it has no slot, if it waits for one.
-    agent_name: str = ""  #: The name of its agent: one in `agents`, or an agent type's.
+    agent_name: str = ""  #: The name of its agent: one of `[agents.NAME]`, or its agent type.
     agents: tuple[str, ...] = ()  #: The agents that commands may name, as in `agent_names`.
     permission_mode: str = ""  #: Given when it was created; if empty, that of its agent type.
     budget_usd: float = 0.0  #: Given when it was created; if 0, `Policy.session_usd`.

@@ -96,8 +96,8 @@ class StartCause(StrEnum):
     FIRST = "first"
     CRASH = "crash"  #: The run before it failed by itself.
     LOST = "lost"  #: The run before it was lost with its machine or runtime.
-    #: The bot stopped the run before it in a turn, a chat's program ended, or a person commanded
-    #: `resume`.
+    #: The bot stopped the run before it during a turn, or the program of a chat ended, or a person
+    #: commanded `resume`.
     RESUME = "resume"
     MESSAGE = "message"  #: The program has ended, and there is a message for the agent.
     RESTART = "restart"  #: A person's command.

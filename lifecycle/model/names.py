@@ -5,7 +5,7 @@ NAME = "mergewright"
 CALLS_PEOPLE = f"{NAME}:needs-input"
 #: The label on an issue or a pull request that freezes its session.
 FREEZES = f"{NAME}:freeze"
-#: The name of the blocker of a frozen session.
+#: The name of the blocker that a frozen session has.
 FROZEN = "frozen"
 #: The prefix of the labels that show a status.
 SHOWS_STATUS = f"{NAME}/"
@@ -14,7 +14,7 @@ SHOWS_STATUS = f"{NAME}/"
 PERMISSION_MODES = ("auto", "confirm", "reject")
 #: The command that turns a chat into a pull request.
 MAKES_PULL = "pull-request"
-#: The permission mode of a chat, where its agent may run with it and the person chose none.
+#: The permission mode of a chat for which the person chose none, if its agent may run in it.
 CHAT_MODE = "confirm"
 #: The prefix of the permission mode with which the argument of a command may end.
 MODE = "permission-mode="

@@ -94,14 +94,14 @@ class Policy(
     threads_block: bool = True  #: Unresolved threads of people count as requested changes.
     resolve_threads: bool = False  #: Resolve a thread when a commit answers it.
     bots: tuple[str, ...] = ()  #: Logins of bots whose comments and commands count like people's.
-    #: Messages about failed checks until they pass once. Messages about refused commit messages and
-    #: about commits off the session's branch have the same limit each.
+    #: The most messages about failed checks until all checks pass. Messages about refused commit
+    #: messages, and messages about commits off the session's branch, each have the same limit.
     ci_repairs: int = 3
     conflict_repairs: int = 3  #: Messages about conflicts with the same base commit.
     review_rounds: int = 10  #: Messages about reviews before a person is notified.
     start_tries: int = 3  #: Failed starts before the session is `errored`.
     restarts: int = 3  #: Restarts in a row after failed runs; one more failure makes it `errored`.
-    lost_runs: int = 10  #: The same for runs lost with their machine, and `killed`.
+    lost_runs: int = 10  #: The same for runs lost with their machine; one more makes it `killed`.
     settle_seconds: float = 60.0  #: Time after a push in which checks may still appear.
     #: Whether a pull request without checks waits if the last merged pull requests had some.
     expect_checks: bool = True
@@ -137,13 +137,13 @@ class Policy(
     day_usd: float = 25.0  #: Per repository and UTC day.
     day_hours: float = 0.0
     day_tokens: int = 0
-    person_usd: float = 0.0  #: Per person who requested sessions and UTC day.
+    person_usd: float = 0.0  #: Per UTC day and person who requested sessions.
     person_hours: float = 0.0
     person_tokens: int = 0
     agent_usd: float = 0.0  #: Per agent and UTC day.
     agent_hours: float = 0.0
     agent_tokens: int = 0
-    #: Dollars that a million tokens without a known price count as in budgets.
+    #: In budgets, the price in dollars of a million tokens whose price is not known.
     unpriced_usd: float = 5.0
     budget_warning: float = 0.8  #: Share of a budget at which people are notified.
     #: Days for which the workspace of a session that ended without a merge is kept.

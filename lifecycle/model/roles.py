@@ -10,4 +10,4 @@ class Role(IntEnum):
     READ = 1  #: See the project's sessions.
     TRIAGE = 2  #: Answer agents and send them messages too.
     WRITE = 3  #: Give all commands too.
-    ADMIN = 4  #: Freeze the project too; in all projects, the whole bot.
+    ADMIN = 4  #: Freeze the project too. Admins of all projects may freeze the whole bot.

@@ -14,8 +14,8 @@ from lifecycle.read import causes
 from lifecycle.read.availability import Availability
 from lifecycle.read.session_view import SessionView
 
-#: Names of prompts, for a person's answer to the agent's question, failed checks and people's
-#: remarks.
+#: Names of prompts: for a person's answer to the agent's question, for failed checks, and for
+#: people's remarks.
 ANSWER: Final = "answer"
 FIX_CI: Final = "fix_ci"
 ADDRESS_REVIEW: Final = "address_review"
@@ -136,7 +136,7 @@ def review_prompt(view: SessionView) -> do.Prompt:
 
 
 def remind(judged: Judged) -> Wanted:
-    """Remind the agent once of uncommitted work after each request and each failed or lost run."""
+    """Remind the agent of uncommitted work, once after each request and each failed or lost run."""
     cause = causes.uncommitted(judged.view)
     if cause and judged.view.history.last_sent(cause) is None:
         yield from message(judged, cause, do.Prompt(name="uncommitted"))
@@ -183,7 +183,7 @@ def repair(judged: Judged) -> Wanted:
 
 
 def address_review(judged: Judged) -> Wanted:
-    """Send reviews and comments to the agent `Policy.review_debounce_seconds` after the newest."""
+    """Send reviews and comments to the agent, `Policy.review_debounce_seconds` after the newest."""
     view, pull, cause = judged.view, judged.view.pull, causes.review(judged.view)
     rounds, most = causes.review_rounds(view), view.policy.review_rounds
     if not cause or causes.spent(cause, rounds, most):
@@ -241,7 +241,7 @@ def discussion(view: SessionView) -> tuple[dict[str, str], ...]:
 
 
 def _conversation(view: SessionView, thread: Thread) -> str:
-    """Return a thread's comments for the agent and the bot's own comments, as one text."""
+    """Return as one text the thread's comments that are for the agent or by the bot itself."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"
         for remark in thread.remarks

@@ -63,7 +63,7 @@ def merge_remote(judged: Judged) -> Wanted:
 
 
 def update(judged: Judged) -> Wanted:
-    """Have GitHub update a branch that is behind its base, when it is to be merged next.
+    """Have GitHub update a branch that is behind its base, on command or before its merge.
 
     Every update starts all checks again, so a branch that is not to be merged now, such as one
     without a review, is updated only on command. Updates count towards the limit of pushes per

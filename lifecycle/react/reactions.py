@@ -87,8 +87,9 @@ all_pushed = both(at_rest, one_of(Output.NOTHING, Output.PUSHED, Output.DIRTY))
 stale = one_of(Merge.CONFLICT, Merge.BEHIND)
 #: The pull request is in GitHub's merge queue.
 queued = one_of(Merge.QUEUED)
-#: The outcome, also in the status `cleanup`.
+#: The session ended with a merge; this holds during `cleanup` too.
 merged = one_of(Stage.MERGED)
+#: The session ended without a merge; this holds during `cleanup` too.
 stopped = one_of(Stage.KILLED, Stage.TERMINATED, Stage.ERRORED, Stage.DONE)
 
 REACTIONS: Final = (

@@ -64,7 +64,7 @@ def report_pull(judged: Judged) -> Wanted:
 
 
 def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
-    """Return a fingerprint of what causes an edit if it changes; the rest waits for an edit."""
+    """Return a fingerprint of what leads to an edit when it changes; the rest waits for an edit."""
     return _fingerprint((judged.status, judged.reason, judged.cause, *blockers))
 
 
@@ -77,10 +77,11 @@ def _fingerprint(says: tuple[Key | Blocker | str | None, ...]) -> str:
 def _edit(
     view: SessionView, place: Key, content: str, make: Callable[[Key, int | None], do.Action]
 ) -> do.Action | Recheck:
-    """Return the edit of an outdated report, or the wait for `Policy.report_seconds` to pass.
+    """Return the first post or the next edit of a report, or the wait until an edit is allowed.
 
-    `make` gets the edit's key and the id of the existing comment or check run, or None if no id is
-    known.
+    Call it if the report is outdated. Edits are at least `Policy.report_seconds` apart. `place` is
+    the report's key, and `content` the fingerprint of what it will show. `make` gets the edit's key
+    and the id of the existing comment or check run, or None if no id is known.
     """
     shown = view.history.edits(place)
     if not shown:

@@ -126,7 +126,7 @@ _AGENT = _Scope("agent", lambda facts: facts.spent_by_agent, "this agent's daily
 
 
 def _dollars(scope: _Scope) -> Budget:
-    """Return the scope's budget in dollars, with unpriced tokens at `Policy.unpriced_usd`."""
+    """Return the scope's budget in dollars; unpriced tokens cost `Policy.unpriced_usd`."""
     spending = scope.spent
 
     def spent(facts: Facts, policy: Policy) -> float:
@@ -153,7 +153,7 @@ def _hours(scope: _Scope, name: str) -> Budget:
 
 
 def _tokens(scope: _Scope, name: str) -> Budget:
-    """Return the scope's budget of tokens, with and without a price."""
+    """Return the scope's budget of tokens, whether or not their price is known."""
     spending = scope.spent
     return Budget(
         name,

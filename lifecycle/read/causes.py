@@ -69,7 +69,7 @@ def forwarded(view: SessionView) -> dict[Key, Command]:
 
 
 def uncommitted(view: SessionView) -> Key | None:
-    """Return the cause for uncommitted work; it changes with each request, failed or lost run."""
+    """Return the cause for uncommitted work; each request and failed or lost run changes it."""
     if not view.facts.work.dirty:
         return None
     requests = view.history.first_sent(REQUESTS)

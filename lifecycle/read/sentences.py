@@ -33,7 +33,7 @@ def clock(at: datetime) -> str:
 
 
 def person(actor: str) -> str:
-    """Return a login with `@`, or "somebody" if it is empty, as that of an unknown label event.
+    """Return a login with `@`; "somebody" if it is empty, because it is not known who acted.
 
     An actor such as `cli:name` is not a login and stays as it is.
     """
@@ -121,7 +121,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations, for which a rule may block the merge; may be empty."""
+    """Return the unresolved conversations, because of which a rule may block the merge, if any."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}{f':{thread.line}' if thread.line else ''}"

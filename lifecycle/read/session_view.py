@@ -163,7 +163,7 @@ class SessionView(CommandQueries):
         if facts.sent:
             self.receipt_until = receipt_until(facts, policy, now)
             changes_at = earliest(changes_at, self.receipt_until)
-        #: When these three may change without any new fact. None if never.
+        #: When `receipt_until` or either availability may change without new facts; else None.
         self.changes_at = changes_at
         #: Whether the agent has nothing left to do, because its turn or its program has ended.
         self.at_rest = self.last_availability in _AT_REST
@@ -246,7 +246,7 @@ class SessionView(CommandQueries):
     def rerunnable_checks(self) -> list[Check]:
         """The cancelled checks and the flaky ones of `checks_to_fix`, without commit statuses.
 
-        Empty if one of `checks_to_fix` is not flaky, or if the merge queue has failed ones.
+        Empty if one of `checks_to_fix` is not flaky, or if checks failed in the merge queue.
         """
         failed = self.checks_to_fix
         in_queue = self.dequeued is not None and self.dequeued.checks

@@ -15,7 +15,7 @@ _ID = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 
 
 class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """How a program runs: `[agent-types.NAME]` of the configuration."""
+    """One table `[agent-types.NAME]` of the configuration: how a program runs as an agent."""
 
     program: str  #: A name in `AGENTS`.
     command: tuple[str, ...] = ()  #: The program and its first arguments; if empty, the usual ones.
@@ -24,7 +24,7 @@ class AgentType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, r
     permission_mode: str = "auto"  #: `auto`, `confirm` or `reject`, mapped to the program's own.
     env: Mapping[str, str] = {}  #: Additional environment variables.
     pass_env: tuple[str, ...] = ()  #: Names of the server's variables that the program gets.
-    #: Whether it may start subagents inside its session, or how many at a time.
+    #: Whether the agent may start subagents inside its session, or how many may run at a time.
     subagents: bool | int = True
     #: How the program gets the system prompt: one of its `AgentAdapter.preambles`, or
     #: `first-message`. If empty, the first of its `preambles`.
@@ -41,9 +41,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return f"Endpoint(url={self.url!r}, key={'***' if self.key else ''})"
 
     def variables(self, *, url: str = "", key: str = "") -> dict[str, str]:
-        """Return URL and key as environment variables with these names.
+        """Return the URL and the key as environment variables.
 
-        A variable whose name or value is empty is omitted.
+        The arguments are the names of the two variables. A variable is omitted if its name or its
+        value is empty.
         """
         named = {url: self.url, key: self.key}
         return {name: value for name, value in named.items() if name and value}
@@ -76,7 +77,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     session: str
     run: int
-    dir: Path  #: Of this run only, mode 0700.
+    dir: Path  #: The run's own folder, mode 0700.
     workspace: Path
     branch: str
 
@@ -125,7 +126,10 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def port_socket(self) -> Path:
-        """The UNIX socket to the port of a program in a sandbox; see `Launch.listens`."""
+        """The UNIX socket through which the bot reaches the port of a program in a sandbox.
+
+        See `Launch.listens`.
+        """
         return self.dir / PORT_SOCKET
 
     @property
@@ -138,7 +142,10 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def native(self) -> str:
-        """The id in `conversation`; empty if there is none."""
+        """The program's own id of the conversation, read from the file `conversation`.
+
+        It is empty if the file contains no id.
+        """
         return conversation_id(read_text(self.conversation))
 
     @property
@@ -182,7 +189,10 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
 
 def conversation_id(text: str) -> str:
-    """Return a conversation's id; empty if the text could be an option, a pattern or a path."""
+    """Return the text if it is safe as a conversation's id, else an empty text.
+
+    A text is not safe if it could be taken for an option, a pattern or a path.
+    """
     return text if _ID.fullmatch(text) else ""
 
 
@@ -193,4 +203,4 @@ class LaunchSpec(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     native_id: str = ""  #: The conversation's id; if empty, the program chooses it later.
     port: int = 0  #: The port of 127.0.0.1 to which the bot sends requests, or 0.
-    reads: tuple[Path, ...] = ()  #: Scripts of Mergewright's own that `argv` names.
+    reads: tuple[Path, ...] = ()  #: Mergewright's own scripts in `argv`; a sandbox shows them.

@@ -1,5 +1,6 @@
-"""Any command as an agent: the prompt in a file, its state in lines that it prints.
+"""The adapter that runs any command as an agent.
 
+The command gets its prompt in a file, and reports its state in lines that it prints.
 `docs/agents.md` lists the placeholders of its command line, its variables and those lines. The
 state in a line that begins with `mergewright: ` holds until the next such line or the command's
 end; `usage` lines do not change the state. A command without such lines counts as active while it
@@ -52,7 +53,8 @@ class ShellReader(Reader):
         self._native = files.session
         self._lines = LineTail(files.output)
         self._reported_usage = Usage()
-        self._active_since: datetime | None = None  #: Since when it prints without a pause.
+        #: Since when the command has printed without a pause.
+        self._active_since: datetime | None = None
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
         """Return the reported activity, or else derive it from the time of the last output."""
@@ -115,7 +117,7 @@ class _ReportedUsage(Struct, frozen=True):
 
 
 def _usage(text: str) -> Usage | None:
-    """Parse the JSON of a `usage` line; None if it is malformed."""
+    """Parse the JSON of a `usage` line. Return None if it is malformed."""
     reported = decode_json(text, _ReportedUsage)
     if reported is None:
         return None
@@ -131,7 +133,7 @@ def _limit(text: str) -> tuple[datetime | None, str]:
 
 
 class Shell(AgentAdapter):
-    """The adapter of a command of the configuration."""
+    """The adapter of any command that the configuration names."""
 
     not_adopted = "a command has no conversation to resume"
     submit_seconds = 0.0

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 _REPORT = 3  # `supervise.REPORT`; nothing can be imported here.
 _PORT = 8  #: The descriptor of the socket that leads to the program's port, if it has one.
 _START_SECONDS = 60.0
-#: The label that identifies a container's client, by a random text of the client. The description
-#: has `UNMARKED` in its place.
+#: A container's label with a random text that its client chose. In FOLDER/container, `UNMARKED`
+#: stands in the place of that text.
 CLIENT, UNMARKED = "mergewright.client", "unmarked"
 _AGAIN_SECONDS = 0.5  #: The pause before an engine that does not answer is asked again.
 #: Temporary errors of an engine: it does not answer, still removes a container of this name, or has
@@ -53,7 +53,7 @@ _AGAIN_SECONDS = 0.5  #: The pause before an engine that does not answer is aske
 _NO_ANSWER, _CONFLICT, _INTERNAL = 0, 409, 500
 _REMOVAL_SECONDS = 60.0
 _CHUNK = 65536
-_MARSHAL = 2  #: The version of this format that Python 3 of any image reads.
+_MARSHAL = 2  #: The version of the format of `marshal` that Python 3 of any image reads.
 _PR_SET_PDEATHSIG = 1
 
 
@@ -65,8 +65,8 @@ def main(folder: str, argv: list[str]) -> int:
     """Run a program to its end in the container that `folder` describes; return an exit code.
 
     Without a terminal, the exit code is the program's. With a terminal it is 0, because the
-    program's code is in the report at `supervise.REPORT`. It is 125 if the program was not started,
-    and 137 if the container was killed.
+    program's code is in the report at `supervise.REPORT`. In both cases, it is 125 if the program
+    was not started, and 137 if the container was killed.
     """
     from engine import Engine, EngineError  # type: ignore[import-not-found]  # Beside this.
 
@@ -144,7 +144,7 @@ def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
     except EngineError as error:
         return bool(
             error.status == _CONFLICT
-        )  # It is being removed. Without an answer, a look does it.
+        )  # It is being removed. Without an answer, `remove_orphans` removes it later.
     return True
 
 

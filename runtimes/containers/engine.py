@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: version.
 _VERSION = (1, 44)
 _VERSION_IN = "api-version:"
-_REFUSED = 400  #: Status codes from here on.
+_REFUSED = 400  #: The first of the status codes with which an engine refuses a request.
 _CHUNK = 65536
 _JSON = "application/json"
 
@@ -80,7 +80,7 @@ class Engine:
             return answer.decode(errors="replace").strip()
 
     def send(self, method: str, path: str, body: bytes = b"", kind: str = _JSON) -> bytes:
-        """Make a request with a body of a content type; return the response's body.
+        """Make a request whose body has the content type `kind`; return the response's body.
 
         `path` may contain a query string. Raises `EngineError`.
         """
@@ -91,7 +91,10 @@ class Engine:
         return self._request(method, f"/v{self._version}{path}", body, kind)[0]
 
     def _request(self, method: str, path: str, body: bytes, kind: str) -> tuple[bytes, str]:
-        """Return the response, and the API version that the engine offers; empty if unknown."""
+        """Make a request; return the response's body and the API version that the engine offers.
+
+        The version is empty if the engine does not name it. Raises `EngineError`.
+        """
         # With HTTP/1.0 the answer ends with the connection, so there is nothing else to parse.
         head = f"{method} {path} HTTP/1.0\r\nHost: engine\r\nContent-Type: {kind}\r\n"
         answer = b""

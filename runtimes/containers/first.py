@@ -4,12 +4,13 @@ A separate program that uses the standard library alone. From the socket of `cli
 takes the agent's command and environment. It makes a terminal for that command, or takes the
 client's descriptors if the command has no terminal. If it is root, it becomes an ordinary user. It
 loads the seccomp filter in `link`, and then acts as the sandbox's first process
-(`runtimes.isolation.inner`). When the client ends, it ends too, and with it all processes in the
-container.
+(`runtimes.isolation.inner`). When the client ends, this program ends too, and with it all processes
+in the container.
 
-It is root, user 0 of the container, if the bot is root, because the bot's files are root's then,
-and with a rootless Docker, which maps the bot's user to user 0. The program then has user 1000 in a
-user namespace of its own, in which the files of user 0 belong to user 1000: user_namespaces(7).
+This program is root, which is user 0 of the container, in two cases: if the bot is root, because
+the bot's files then belong to root, and with a rootless Docker, which maps the bot's user to user
+0. The agent's program then has user 1000 in a user namespace of its own, in which the files of user
+0 belong to user 1000: user_namespaces(7).
 """
 
 # Importing socket, signal, threading, json and typing takes half of the time of a start (measured).
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _HERE = os.path.dirname(__file__)
 _REPORT = 3  # `supervise.REPORT`, at which `inner.py` reports; here it leads to the client.
 _PORT = 8
-_FREE = 20  #: Descriptors from here on are this program's.
+_FREE = 20  #: Descriptors from this number on belong to this program.
 _USER = 1000
 _CHUNK = 65536
 _LENGTH_BYTES, _DESCRIPTOR_BYTES = 4, 4

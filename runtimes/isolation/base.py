@@ -53,7 +53,7 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     #: The folder in which the proxy's socket is or will be made. If None, there is no network.
     proxy: Path | None = None
     limits: Limits = UNLIMITED
-    #: The port of 127.0.0.1 in the sandbox that the bot reaches by `PORT_SOCKET`, or 0.
+    #: The port of 127.0.0.1 in the sandbox that the bot reaches by `PORT_SOCKET`; 0 means none.
     port: int = 0
     container: Container = OF_THIS_MACHINE
 

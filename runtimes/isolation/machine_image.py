@@ -21,7 +21,10 @@ def folders() -> list[Path]:
 
 
 def name() -> str:
-    """Return the image's name, with a hash of its content; Podman imports no name with a tag."""
+    """Return the image's name, which has a hash of its content in place of a tag.
+
+    Podman imports no image under a name with a tag.
+    """
     return f"localhost/mergewright-machine-{hashlib.sha256(content()).hexdigest()[:12]}"
 
 

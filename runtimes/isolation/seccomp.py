@@ -166,7 +166,7 @@ def _unless_equal(value: int, action: int) -> list[bytes]:
 
 
 def _argument(place: int) -> int:
-    """Return the offset of an argument's lower half. These calls ignore the upper half."""
+    """Return the offset of an argument's lower half; the filtered calls ignore the upper half."""
     return 16 + 8 * place
 
 

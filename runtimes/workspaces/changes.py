@@ -10,7 +10,7 @@ from runtimes.workspaces.git import GitFailure
 from runtimes.workspaces.refs import is_sha
 
 _COMMITS = 250  #: The most commits of a branch that are listed.
-#: The time limit: a page waits for the result, and the bot's own work in the workspace may, too.
+#: The time limit. A page waits for the result, and the bot's work in the workspace may wait, too.
 _SECONDS = 10.0
 
 
@@ -25,11 +25,14 @@ class Patch(Struct, frozen=True):
     """A patch as git prints it: hostile text."""
 
     text: str
-    complete: bool  #: Whether `text` is all of the patch; the rest is cut off.
+    complete: bool  #: Whether `text` is the whole patch. If False, the rest is cut off.
 
 
 def commits_between(run: Callable[..., str], base: str, head: str) -> list[str]:
-    """Return lines `HASH SUBJECT` of the commits of `head` that `base` lacks, the last 250."""
+    """Return lines `HASH SUBJECT` of the last 250 commits of `head` that `base` lacks.
+
+    The oldest of them comes first. `run` is as in `patch_between`.
+    """
     shown = ("--reverse", f"--max-count={_COMMITS}", "--format=%h %s")
     return run("log", *shown, f"{base}..{head}", "--").splitlines()
 

@@ -1,4 +1,4 @@
-"""Makes and updates the repository that a clone has as its `origin`.
+"""Makes and updates the repository that a workspace of the kind `CLONE` has as its `origin`.
 
 It has GitHub's branches as they are in the mirror, and belongs to one session, so that the
 session's programs need no path of another repository, and see no work or objects of other sessions.
@@ -22,9 +22,9 @@ _HEADS = "+refs/heads/*:refs/heads/*"
 def update(origin: Path, mirror: Path, commits: Sequence[str], depth: int) -> None:
     """Update `origin` to the branches and `commits` of the mirror; make it if it is missing.
 
-    A new repository has the last `depth` commits of each, or all if `depth` is 0. A shallow
-    repository, new or not, gets the whole history if the merge base of the first of `commits` with
-    any other would be missing. Raises `GitFailure`.
+    A new repository has the last `depth` commits of each, or all if `depth` is 0. If a shallow
+    repository, new or not, would lack the merge base of `commits[0]` and another of `commits`, it
+    gets the whole history. Raises `GitFailure`.
     """
     made = origin.is_dir()
     at = origin if made else origin.with_name(f"{origin.name}.making")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from runtimes.workspaces.git import git
 
-#: Separated by NULs, which git prints in none of them.
+#: What git prints of a commit. NULs separate these fields, because none of them contains a NUL.
 _FIELDS = ("%H", "%P", "%e", "%an", "%ae", "%cn", "%ce", "%s", "%b")
 
 
@@ -26,7 +26,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     body: str = ""
     by: Identity = Identity("", "")  #: The author.
     committer: Identity = Identity("", "")
-    parents: int = 1  #: How many it has.
+    parents: int = 1  #: The number of its parents.
     encoding: str = ""  #: The encoding of the message that the commit names, if any.
 
     @property

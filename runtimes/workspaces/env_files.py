@@ -14,7 +14,7 @@ from runtimes.workspaces.worktree import Worktree
 
 
 def place_env_files(workspace: Worktree, files: Mapping[str, str]) -> None:
-    """Write these files, given by path in the checkout, unless the path exists already.
+    """Write the contents in `files` to their paths in the checkout, except to existing paths.
 
     Links and files that an agent put there are neither followed nor replaced. Raises `OSError`.
     """

@@ -2,7 +2,7 @@
 
 Every user can read a process's arguments, and every process of the same user its environment and
 private files. Data in a socket cannot be read through `/proc`. Git's credential helper reads the
-password there.
+password from that socket.
 https://git-scm.com/docs/gitcredentials#_custom_helpers
 """
 
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-#: Git runs it with `get`, `store` or `erase`. Only `get` starts Python, which takes more time to
-#: start than git.
+#: The credential helper. Git runs it with `get`, `store` or `erase`. Only `get` starts Python,
+#: which takes more time to start than git.
 _HELPER = '!f() { test "$1" != get || exec %s; }; f'
 #: Prints the user name and password, which it reads from the socket with the given descriptor.
 _PRINT = """import os, sys

@@ -89,7 +89,10 @@ def removed_commits(
 def suspicious_places(
     mirror: Mirror, commits: Sequence[Commit], suspects: Callable[[str], bool]
 ) -> list[SuspiciousPlace]:
-    """Return the places, each once, with an added line or message that `suspects` matches."""
+    """Return the places where `suspects` matches an added line or a line of a commit's message.
+
+    Each place is returned once: a file in a commit, or the message of a commit.
+    """
     # Without context they are smaller than the patches whose size `push_checks.holds` has limited.
     names = ("--src-prefix=a/", "--dst-prefix=b/", "--unified=0")
     form = "--format=commit %H%n%w(0,4,4)%B"

@@ -1,8 +1,9 @@
-"""Git LFS: the bot fetches its files for workspaces, and uploads the files of pushed commits.
+"""Git LFS: the bot fetches LFS files for workspaces, and uploads those of pushed commits.
 
-In their place the repository has small files, the pointers. The bot keeps the content in the
-mirror's folder `lfs/objects`. There, git-lfs in a session finds it beside the objects of git,
-without a network or a password. The bot itself runs git-lfs only in sandboxes.
+In commits, a small file, the pointer, stands for each of them. The bot keeps the content in the
+mirror's folder `lfs/objects`, and shares it with the `origin` of a clone. git-lfs in a session
+finds it there, beside the objects that git borrows, without a network or a password. On what an
+agent wrote, the bot runs git-lfs only as in `session_git`.
 https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer
 """
 
@@ -50,7 +51,7 @@ def uses_lfs(mirror: Mirror, commit: str) -> bool:
 def fetch(
     mirror: Mirror, workspace: Worktree, most_mb: int, *commits: str, write: bool = True
 ) -> list[LfsObject]:
-    """Put the LFS files of a workspace's branch and of `commits` where the session's git-lfs looks.
+    """Give a session's git-lfs the LFS files of the workspace's branch and of `commits`.
 
     With `write`, pointers in the checkout are replaced by their files; the agent must be at rest.
     Files that a sparse checkout leaves out are not fetched. Returns the files that neither the
@@ -91,9 +92,9 @@ def _files_of(mirror: Mirror, workspace: Worktree, commit: str) -> Iterator[LfsO
 
 
 def holding(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> str:
-    """Return the path of an LFS file that a push publishes and `finds` matches; empty if none.
+    """Return the path of an LFS file that `finds` matches and that a push of `commit` publishes.
 
-    Files that the mirror does not have are not examined.
+    The path is empty if there is none. Files that the mirror does not have are not examined.
     """
     for one in _unpublished(mirror, commit):
         if _has(mirror, one):
@@ -124,9 +125,9 @@ def collect(mirror: Mirror, workspace: Worktree, commit: str, most_mb: int) -> N
 
 
 def upload(mirror: Mirror, commit: str) -> list[LfsObject]:
-    """Upload the LFS files of the commits that a push publishes, before that push. Idempotent.
+    """Upload the LFS files of the commits that a push of `commit` publishes, before that push.
 
-    Returns files that neither the bot nor the server has. Raises `GitFailure`.
+    Returns the files that neither the bot nor the server has. Idempotent. Raises `GitFailure`.
     """
     objects = _unpublished(mirror, commit)
     if not objects:
@@ -136,7 +137,7 @@ def upload(mirror: Mirror, commit: str) -> list[LfsObject]:
 
 
 def _unpublished(mirror: Mirror, commit: str) -> list[LfsObject]:
-    """Return the LFS files in commits that are on no branch of GitHub."""
+    """Return the LFS files in `commit` and its ancestors that are on no branch of GitHub."""
     if not uses_lfs(mirror, commit):
         return []
     objects = git(mirror.path, "rev-list", "--objects", commit, "--not", "--branches")
@@ -148,7 +149,10 @@ def _unpublished(mirror: Mirror, commit: str) -> list[LfsObject]:
 
 
 def _pointers(mirror: Mirror, listed: Path, end: bytes) -> Iterator[LfsObject]:
-    """Yield the pointers among listed files: lines of object name, type, size and path."""
+    """Yield the LFS files whose pointers are among the files in `listed`.
+
+    Each line of `listed` has an object's name, type, size and path, and ends with `end`.
+    """
     small: dict[str, list[str]] = {}
     for line in listed.read_bytes().split(end):
         name, _, rest = line.decode(errors="surrogateescape").partition(" ")
@@ -179,7 +183,10 @@ def _made(folder: Path) -> Path:
 
 
 def _lend(store: Path, to: Path, objects: Iterable[LfsObject]) -> None:
-    """Have a clone's `origin`, which its programs only read, contain these objects."""
+    """Put the files of `objects` in `store` into `to`, the folder for them in a clone's `origin`.
+
+    They are hard-linked if possible, because the session's programs can only read that folder.
+    """
     for one in objects:
         there, file = place_of(one, to), place_of(one, store)
         if file.is_file() and not there.is_file():

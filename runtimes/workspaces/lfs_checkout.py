@@ -18,7 +18,8 @@ def write_files(
     """Write those LFS files among `names` that the checkout has as pointers.
 
     `status` updates the bot's index to the checked-out commit, and returns the entries of changed
-    files, which are kept. Call it while the agent is at rest. Raises `GitFailure` and `OSError`.
+    files. Those files are kept. Call this function while the agent is at rest. Raises `GitFailure`
+    and `OSError`.
     """
     pointers = [name for name in names if _size(git.checkout / name) in POINTER_BYTES]
     if not pointers:

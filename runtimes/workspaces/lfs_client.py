@@ -39,7 +39,7 @@ class LfsClient:
     """The LFS server of one repository."""
 
     def __init__(self, url: str, password: str) -> None:
-        """`url` and `password` are those of git for the repository. The password may be empty.
+        """Use the URL and the password, which may be empty, that git uses for the repository.
 
         The client can be used for `NETWORK_SECONDS`. Raises `GitFailure` if `url` is no HTTP URL.
         """
@@ -123,7 +123,7 @@ class LfsClient:
         content: bytes | Iterator[bytes] = b"",
         auth: httpx.Auth | None = None,
     ) -> Iterator[httpx.Response]:
-        """Send the request of an action; follow no redirect."""
+        """Send the request of an action, and yield the response; follow no redirect."""
         url = str(action.get("href"))
         named = {str(name): str(value) for name, value in (action.get("header") or {}).items()}
         if urlsplit(url).scheme not in ("https", urlsplit(self._url).scheme):
@@ -161,7 +161,7 @@ def _no_login(request: httpx.Request) -> httpx.Request:
 
 
 def shown(objects: Sequence[LfsObject]) -> str:
-    """Return the files of some objects for people, 5 at most."""
+    """Return a text that names the files of objects to people; at most 5 are named."""
     named = [readable(one.path) or one.oid[:12] for one in objects]
     more = f" and {len(named) - 5} more" if len(named) > 5 else ""
     return ", ".join(named[:5]) + more

@@ -81,7 +81,7 @@ class Mirror:
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()  # Concurrent fetches fail on each other's locks.
-        self._begun = self._done = 0  #: The numbers of the last fetch that began and that ended.
+        self._begun = self._done = 0  #: The numbers of the last fetch begun and the last one done.
         self._template = "", ""  #: The commit whose template was read last, and its text.
 
     def refresh(self) -> None:
@@ -220,10 +220,11 @@ class Mirror:
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
         """Return a session's newest commit, and the last work preserved on it (see `Preserved`).
 
-        The newest commit is that of GitHub's branch. It is replaced by the session's commit in the
-        mirror, or by the one at which work was last preserved (the first parent of the commit with
-        that work), if that builds on it. The second value is None if no work was preserved, or the
-        last was preserved at another commit. Returns None if no commit is known.
+        The newest commit is at first that of GitHub's branch. Two commits then replace it, if they
+        build on it: the session's commit in the mirror, and after that the commit at which work was
+        last preserved, which is the first parent of the preserved commit. The second value is None
+        if no work was preserved, or the last work was preserved at another commit. Returns None if
+        no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -328,7 +329,7 @@ class Mirror:
                 raise PushRefused(branch, refusal[1], failure.words, moved=moved) from None
         git(self.path, "update-ref", f"{_OURS}/pushed/{branch}", sha)
         # Pushes of several branches need not wait for each other, only for a fetch, which drops
-        # the branches that it did not find. One that found this push knows more than it does.
+        # the branches that it did not find. What a fetch found meanwhile is newer, and counts.
         with self._lock:
             if commit_at(self.path, ref) == known:
                 git(self.path, "update-ref", ref, sha)
@@ -373,7 +374,10 @@ class Mirror:
         return bool(git(self.path, "for-each-ref", "--count=1", "--contains", sha, *refs))
 
     def _drop_old_locks(self) -> bool:
-        """Remove a crash's locks, older than git's longest time-out; return whether any were."""
+        """Remove locks older than git's longest time-out; return whether there were any.
+
+        Such locks were left by a crash.
+        """
         old = time.time() - NETWORK_SECONDS
         locks = [lock for lock in self.path.rglob("*.lock") if lock.stat().st_mtime < old]
         for lock in locks:

@@ -30,7 +30,10 @@ _LESS = "have the agent leave generated files out of its commits"
 def write_pack(
     run: Callable[..., str], commit: str, have: Collection[str], into: Path, most: int
 ) -> None:
-    """Write the objects of a commit to a file; see `Worktree.pack`. `run` runs git in a sandbox."""
+    """Write the objects of a commit to a file; see `Worktree.pack`.
+
+    `run` runs git in the session's sandbox.
+    """
     kinds = run("cat-file", "--batch-check", stdin="\n".join((*have, "")))
     known = [line.split()[0] for line in kinds.splitlines() if " commit " in line]
     wanted = "".join(f"{line}\n" for line in (commit, *(f"^{sha}" for sha in known)))
@@ -39,7 +42,7 @@ def write_pack(
 
 
 def import_pack(repository: Path, pack: Path) -> None:
-    """Import a pack. Its objects are checked as `fetch` with `fsckObjects` does.
+    """Import a pack, after its objects were checked as `fetch` with `fsckObjects` does.
 
     Fewer than 100 objects become loose objects. Raises `GitFailure`, also for more than 5,000,000
     objects, for an object of more than `FILE_BYTES`, and for a commit with a header of more than

@@ -16,15 +16,15 @@ def prepare(
     run: int = 0,
     may_make: Callable[[], bool] = lambda: True,
 ) -> str | None:
-    """Check the session's branch out, at `base` (a branch of GitHub, or a commit).
+    """Make the session's workspace ready, for work based on `base`: a branch of GitHub or a commit.
 
     A complete workspace is kept; if `may_make` allows, stale locks of git are removed from it, and
     the `origin` of a clone is updated. A missing or damaged workspace is made again: what is left
-    of it is preserved as the work of `run`, and the branch begins at the session's known work
-    (pushed, fetched or preserved), if any. Safe to repeat. Returns the commit the work is based on.
-    Returns None if nothing was made, because `may_make`, called right before, forbade it, or
-    because another bot had just made the workspace.
+    of it is preserved as the work of `run`, and the branch begins at the session's known work,
+    whether pushed, fetched or preserved. Without known work, it begins at `base`. Safe to repeat.
 
+    Returns the commit on which the work is based. Returns None if nothing was made, because
+    `may_make`, called right before, forbade it, or because another bot had just made the workspace.
     Raises `GitFailure`.
     """
     at = base if is_sha(base) else mirror.head_of(base)

@@ -96,8 +96,8 @@ def published_patches(
 ) -> Iterator[tuple[BinaryIO, ...]]:
     """Open files with the log and the patches of `commits`, which are all that a push publishes.
 
-    They are as `Mirror.commits` returns them. `options` are those of `git log`. `most` limits each
-    file in bytes; 0 means no limit. Raises `GitFailure`.
+    `Mirror.commits` returns such commits. `options` are further options of `git log`. `most` limits
+    each file in bytes; 0 means no limit. Raises `GitFailure`.
     """
     kinds = [_MERGES] if commits else []
     if any(one.parents > 2 for one in commits):

@@ -26,7 +26,7 @@ def is_sha(text: str) -> bool:
 
 
 def check_branch(branch: str) -> str:
-    """Return the branch name. Raises `ValueError` if it is not safe in a path and a refspec.
+    """Return the branch name; raise `ValueError` if it is not safe in a path and a refspec.
 
     Refuses what git-check-ref-format(1) refuses, and also unprintable characters of Unicode and
     parts that end with a dot.
@@ -44,7 +44,7 @@ def check_branch(branch: str) -> str:
 
 
 def check_session(session: str) -> str:
-    """Return the session name. Raises `ValueError` if it is not safe in a path and a ref."""
+    """Return the session name; raise `ValueError` if it is not safe in a path and a ref."""
     if not _SESSION.fullmatch(session) or ".." in session or session.endswith((".", ".lock")):
         raise ValueError(f"{session!r} is not a session name: use letters, digits, `-`, `_`, `.`")
     return session

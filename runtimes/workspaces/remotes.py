@@ -9,7 +9,7 @@ from runtimes.workspaces.git_login import GitLogin
 
 
 def with_remote(repository: Path, url: str, password: str, *args: str) -> str:
-    """Run a git command that connects to `url`, and return its output; refuse other protocols.
+    """Run a git command that connects to `url` by the URL's protocol only, and return its output.
 
     `password` is for the server of `url` and may be empty. Raises `GitFailure`, which names the
     URL.

@@ -25,7 +25,8 @@ _NAME = "Mergewright"
 _EXCLUDE = "info/exclude"
 #: The file that holds the boundary of a shallow repository: gitrepository-layout(5).
 SHALLOW = "shallow"
-#: Git LFS reads the files from `lfs/objects` of the repository whose objects are borrowed.
+#: The settings for Git LFS, which finds its files in `lfs/objects` of the repository whose objects
+#: are borrowed.
 _LFS = """[filter "lfs"]
 clean = git-lfs clean -- %f
 smudge = git-lfs smudgeOPTION -- %f
@@ -81,9 +82,10 @@ def make_repository(
 
 
 def _copy_branches(origin: Path, repository: Path) -> None:
-    """Give a new agent's repository the branches of `origin`, whose objects it borrows.
+    """Copy the branches of `origin` into an agent's new repository, which borrows its objects.
 
-    The result is that of `git fetch`, which would write a file for each branch.
+    They become remote-tracking branches. `git fetch` would have the same result, but write a file
+    for each branch.
     """
     form = "--format=%(objectname) refs/remotes/origin/%(refname:lstrip=2)"
     # In order, and none of them is an annotated tag, so the header that git writes is true here.

@@ -5,9 +5,9 @@ session's repository and of the mirror. So git reads no configuration that an ag
 filters, fsmonitor and URLs in it could run code in any process that calls git there (measured). But
 an agent's nested repositories, and alternates or links among its objects, still lead git to other
 folders. So git runs in a sandbox with four folders: it may write to `bot.git` and the checkout, and
-read the session's repository and its project's mirror (for `fill`, also one of a submodule). What
-git leaves in `bot.git` is as hostile as the checkout; only its output gets out, with a limit and a
-deadline.
+read the session's repository and its project's mirror. Only `fill` runs git in another repository
+of the bot, that of a submodule, which it may read, too. What git leaves in `bot.git` is as hostile
+as the checkout; only its output gets out, with a limit and a deadline.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from runtimes.workspaces import preservable, sparse
 from runtimes.workspaces.git import LOCAL_SECONDS, NETWORK_SECONDS, GitFailure, git, init, pathspecs
 from runtimes.workspaces.repositories import exclude, use_lfs
 
-#: Git needs more than other programs to pack or compare files of a gigabyte.
+#: Git needs more memory than other programs, to pack or compare files of a gigabyte.
 _LIMITS = Limits(memory_mb=4096, processes=64)
 INDEX_BYTES = 512 * 1024**2  #: The largest index that is read. A million files have 100 MB.
 
@@ -92,8 +92,8 @@ class SessionGit:
 
         A submodule has no repository of its own in the checkout. If the folder has files already,
         tracked ones are restored, and untracked ones that match the patterns `steering` are
-        removed. Returns False if the path is no such folder. Does nothing and returns True if a
-        sparse checkout leaves the folder out.
+        removed. Returns False if the path is taken by something else, such as a file, a link or a
+        repository. Does nothing and returns True if a sparse checkout leaves the folder out.
         """
         place = self.checkout / folder
         if sparse.left_out(self.view, [folder]):
@@ -134,10 +134,11 @@ class SessionGit:
         return self.view / name
 
     def leave_out(self, env: Mapping[str, str] | None = None) -> None:
-        """Mark an index's files outside the sparse checkout: they do not count as deleted.
+        """Mark an index's files outside the sparse checkout, so that they do not count as deleted.
 
-        Call it after an index was read, because git marks only entries that it writes. Files that
-        exist still count. `env` may name an index other than that of `view`.
+        Call it after `read-tree`, because git itself marks only entries that it writes. A marked
+        file that exists still counts as one of the checkout. `env` may name an index other than
+        that of `view`.
         """
         if sparse.is_sparse(self.view):
             names = filter(None, self.on_files("ls-files", "-z", env=env).split("\0"))

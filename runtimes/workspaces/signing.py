@@ -25,7 +25,7 @@ class CommitSigner(NamedTuple):
 
     name: str  #: Of the committer.
     email: str  #: GitHub must have verified it for the account that has the key.
-    sign: Callable[[bytes], str]  #: Returns the signature of a commit without one.
+    sign: Callable[[bytes], str]  #: Returns the signature for a commit that has none yet.
 
 
 def sign_commits(mirror: Mirror, session: str, head: str, signer: CommitSigner) -> str:
@@ -76,7 +76,10 @@ def _read(mirror: Mirror, shas: list[str], folder: Path) -> dict[str, bytes]:
 
 
 def _signed(commit: bytes, parents: dict[bytes, bytes], signer: CommitSigner) -> bytes:
-    """Return a commit with its parents replaced, and with the signer's name and signature."""
+    """Return a commit with the signer's name and signature, and with new parents.
+
+    `parents` has the new ids of parents by their old ids; other parents are kept.
+    """
     top, _, message = commit.partition(b"\n\n")
     lines, in_signature = list[bytes](), False
     for line in top.rstrip(b"\n").split(b"\n"):

@@ -1,4 +1,4 @@
-"""Writes the files of a checkout as they are into a tree, and restores such files."""
+"""Saves a checkout's files, also uncommitted ones, as a git tree, and restores saved files."""
 
 from collections.abc import Mapping, Sequence
 

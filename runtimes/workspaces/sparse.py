@@ -14,7 +14,7 @@ _SETTINGS = "[core]\nsparseCheckout = true\nsparseCheckoutCone = true\n"
 
 
 def restrict(repository: Path, place: Path, folders: Sequence[str]) -> None:
-    """Make git check out only these folders of a repository. Without folders, change nothing.
+    """Make git check out only `folders` of a repository; change nothing if there are none.
 
     `place` is the git directory of the checkout: `repository`, or one below its `worktrees`. Raises
     `OSError`.

@@ -1,10 +1,10 @@
 """Keeps files that steer agents (instructions, settings, tools) as they were at the merge base.
 
-That is where the session's branch left the base branch.
+The merge base is the commit at which the session's branch left the base branch.
 
-A run under the influence of a prompt injection could leave instructions for the next run there. So
-these files are restored before each run, and until the next run the restored state does not count
-as a change.
+A run under the influence of a prompt injection could leave instructions for the next run in such
+files. So they are restored before each run, and until the next run the restored state does not
+count as a change.
 """
 
 from collections.abc import Iterable
@@ -40,10 +40,10 @@ class Steering:
         return bool(self._uncommitted())
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files; return those that differ in the commit `head`.
+        """Restore the held files; return those that differ between the held commit and `head`.
 
-        Files in the way are removed; links are replaced, not followed. If no held file differs in
-        `head`, files are no longer held.
+        Files in the way are removed; links are replaced, not followed. If no file differs, no files
+        are held any more.
         """
         commit, patterns = self._held()
         specs = pathspecs(patterns)
@@ -71,7 +71,7 @@ class Steering:
         return [*found, *self._uncommitted()] if patterns else found
 
     def _uncommitted(self) -> list[str]:
-        """Return entries of held files that differ from their restored and committed states."""
+        """Return entries of held files in neither their restored nor their committed state."""
         _, patterns = self._held()
         own = self._status("--untracked-files=all", "--", *pathspecs(patterns))
         changed = set(self._changed()) if own else set()

@@ -96,7 +96,10 @@ class Submodules:
         return left_out
 
     def _allowed(self, url: str, parent: str) -> AllowedRepository | None:
-        """Return the allowed repository that a URL in `.gitmodules` of `parent` means."""
+        """Return the allowed repository that `url` means, or None.
+
+        `url` is from the `.gitmodules` of the repository with the URL `parent`.
+        """
         if url.startswith(("./", "../")):
             url = _absolute(url, parent)
         means = _identity(url)
@@ -106,7 +109,7 @@ class Submodules:
         return next(same, None)
 
     def _fetched(self, source: AllowedRepository, commit: str) -> Path:
-        """Fetch a commit without its history, unless it is there; return the repository."""
+        """Return the bot's repository of `source`, with the commit fetched without its history."""
         name = hashlib.sha256(source.url.encode()).hexdigest()[:16]
         store = self.folder / f"{name}.git"
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,7 +126,7 @@ class Submodules:
 
 
 def _recorded(repository: Path, commit: str) -> Iterator[_Recorded]:
-    """Yield the submodules that a commit's `.gitmodules`, if it has one, names."""
+    """Yield the submodules in a commit's `.gitmodules`, or none without that file."""
     entry = git(repository, "ls-tree", commit, "--", _FILE).split()
     if not entry or entry[1] != "blob" or entry[0] == "120000":
         return

@@ -99,7 +99,7 @@ class CheckRun(Thing):
             self.output = {"title": self.name, "summary": "", **self.output, "text": log}
 
     def update(self, *, status: str, conclusion: str | None = None) -> None:
-        """Change the run's status; publish the events of its completion and of its suite's."""
+        """Change the run's status, and publish events if that completes the run or its suite."""
         was_completed = self.status == "completed"
         self.status, self.conclusion = status, conclusion
         self.updated_at = self.world.now()
@@ -146,7 +146,7 @@ class Checks:
         return [run for suite in suites for run in (suite.latest if latest else suite.runs)]
 
     def statuses_of(self, sha: str) -> list[CommitStatus]:
-        """Return the newest status of each context."""
+        """Return a commit's statuses, of each context only the newest."""
         found = {status.context: status for status in self.statuses if status.sha == sha}
         return list(found.values())
 
@@ -229,7 +229,7 @@ class Checks:
         return status
 
     def outcomes(self, sha: str) -> dict[str, str]:
-        """Return `success`, `pending` or `failure` for each check and context, by name."""
+        """Return each check's and status's outcome by name: `success`, `pending` or `failure`."""
         found = {status.context: status.state for status in self.statuses_of(sha)}
         for run in self.runs_of(sha):
             passed = run.conclusion in ("success", "neutral", "skipped")

@@ -19,7 +19,7 @@ _SERVED = {
     "gc.auto": "0",
     "core.quotePath": "false",
 }
-#: Refuses pushes to the branches listed in the file `protected` beside it.
+#: Refuses pushes to the branches listed in the file `protected` of the repository's folder.
 _UPDATE_HOOK = """#!/bin/sh
 grep -qxF "$1" "$GIT_DIR/protected" 2>/dev/null || exit 0
 echo "error: GH006: Protected branch update failed for $1." >&2
@@ -151,7 +151,7 @@ class Git:
     # -- reading
 
     def resolve(self, revision: str) -> str | None:
-        """Resolve a branch, tag or commit name to a commit; None if it names none."""
+        """Return the id of the commit that a branch, tag or commit name refers to, or None."""
         found = self._call(
             ("rev-parse", "--quiet", "--verify", "--end-of-options", f"{revision}^{{commit}}")
         )
@@ -196,7 +196,10 @@ class Git:
         return added, removed, len(lines)
 
     def hunk(self, base: str, head: str, path: str, line: int) -> str:
-        """Return the diff's hunk up to `line` of the new file; empty if no hunk contains it."""
+        """Return the hunk of a file's diff that contains `line`, cut off after this line.
+
+        `line` is a line number in the new file. Returns an empty text if no hunk contains the line.
+        """
         diff = self.run("diff", f"{base}...{head}", "--", path)
         kept: list[str] = []
         at = 0
@@ -242,7 +245,7 @@ class Git:
         return self.run("fast-import", "--quiet", "--date-format=now", stdin=given).strip()
 
     def merge_tree(self, ours: str, theirs: str) -> str:
-        """Return the tree of a merge. Raises `Conflict`."""
+        """Merge two commits without committing, and return the tree's id. Raises `Conflict`."""
         done = self._call(("merge-tree", "--write-tree", ours, theirs))
         if done.returncode == 1:
             raise Conflict(f"{ours} and {theirs} conflict")

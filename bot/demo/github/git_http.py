@@ -1,4 +1,4 @@
-"""Git over HTTP: runs `git http-backend` as a CGI program on the real bare repositories."""
+"""Git over HTTP: runs `git http-backend` as a CGI program on the stand-in's bare repositories."""
 
 import base64
 import re
@@ -36,7 +36,10 @@ def answer(request: Request) -> Answer:
 
 
 def admitted(request: Request, owner: str, name: str, *, pushing: bool) -> Repository | Answer:
-    """Return the repository if the account may read it, or push to it; else the refusal."""
+    """Return the repository if the account may read it, else the refusal.
+
+    With `pushing`, the account must also be allowed to push to it.
+    """
     secret = _password(request.headers.get("authorization", ""))
     if secret is not None:
         request.token = request.world.who(secret)
@@ -87,7 +90,10 @@ def _backend(request: Request, repo: Repository, service: str) -> Answer:
 
 
 def _password(authorization: str) -> str | None:
-    """Return the token in a Basic header: the password, or the name if that is all; else None."""
+    """Return the token in a Basic header; None if the header is another one.
+
+    The token is the password or, if that is empty or `x-oauth-basic`, the name.
+    """
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -56,7 +56,10 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 def may(token: Token | None, names: str, *, change: bool) -> bool:
-    """Whether an App's token has one of the permissions `a|b`; other tokens need none."""
+    """Whether an App's token has one of the permissions in `names`, which are separated by `|`.
+
+    Other tokens need no permission.
+    """
     levels = _CHANGES if change else _READS
     if token is None or token.app is None:
         return True

@@ -1,6 +1,6 @@
-"""The base class of the stand-in's repository, on which its other parts build.
+"""The base class of the stand-in's repositories: their names, branches, rules, labels and events.
 
-It has names, branches, rules, labels and events.
+Issues, checks and pull requests build on it.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ class Label(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Move(Thing):
-    """A change of a branch. `before` is None if it was created, `after` if it was deleted."""
+    """A change of a branch. `before` is None for a new branch, `after` for a deleted one."""
 
     repository: str
     branch: str
@@ -41,16 +41,17 @@ class Protection:
     required_reviews: int = 0
     strict: bool = False  #: The head must contain the base.
     queue: bool = False  #: Merges are only possible through the merge queue.
-    #: Its commits must be signed. This and the next two are only shown by the APIs, not enforced.
+    #: The branch's commits must be signed. The stand-in does not enforce `signatures`, `pushers`
+    #: and `bypass`: its APIs only show them.
     signatures: bool = False
     pushers: tuple[str, ...] | None = None  #: The only accounts that may push; if None, all.
-    #: `current_user_can_bypass` of a ruleset that restricts updates; if empty, there is none.
+    #: `current_user_can_bypass` of the ruleset that restricts updates; if empty, no ruleset does.
     bypass: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event for webhooks. `parts` are the members that are specific to the event."""
+    """An event for webhooks. `parts` are what its payload has besides the members of all events."""
 
     repo: "RepositoryBase"
     name: str
@@ -60,7 +61,7 @@ class Event:
 
 
 class Hosting(World):
-    """A world that reports changes to `publish`, as webhook events, and to `head_moved`."""
+    """A world that reports events to `publish`, and new heads of pull requests to `head_moved`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,11 +81,12 @@ class RepositoryBase(Thing, ABC):
     private: bool = False
     merge_methods: set[str] = field(default_factory=lambda: {"merge", "squash", "rebase"})
     archived: bool = False
-    closes_issues: bool = True  #: Whether a merge closes the issues that it says it closes.
+    #: Whether a merge closes the issues that its texts name with GitHub's keywords.
+    closes_issues: bool = True
     async_merges: bool = False  #: Whether merges in the background are offered.
     moves: list[Move] = field(default_factory=list)
     heads: dict[str, str] = field(default_factory=dict)  #: Every branch's commit, as last seen.
-    parent: "RepositoryBase | None" = None  #: What it is a fork of.
+    parent: "RepositoryBase | None" = None  #: The repository of which it is a fork.
     permissions: dict[str, str] = field(default_factory=dict)
     protections: dict[str, Protection] = field(default_factory=dict)
     known_labels: dict[str, Label] = field(default_factory=dict)

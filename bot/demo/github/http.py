@@ -70,7 +70,7 @@ class Answer:
 
 @dataclass(kw_only=True)
 class Request:
-    """One request. Its account is set after authentication."""
+    """One request. Authentication sets `token` or `as_app`."""
 
     world: Forge
     method: str
@@ -79,7 +79,7 @@ class Request:
     headers: dict[str, str] = field(default_factory=dict)  #: Lower-case names.
     body: bytes = b""
     token: Token | None = None
-    as_app: App | None = None  #: The App itself, by JWT, not an installation.
+    as_app: App | None = None  #: The App, if it authenticated with a JWT.
     params: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -165,9 +165,10 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """Return a page of a list.
+        """Return a page of a list, in which `shape` has turned each item into JSON.
 
-        `under` is the list's name in an object with `total_count`; empty for a bare list.
+        With `under`, the list is the member of this name in an object that has `total_count`.
+        Without it, the response is the list itself.
         """
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)

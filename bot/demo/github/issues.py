@@ -80,7 +80,7 @@ class Comment(Thing):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Issue(Thing):
-    """An issue. A pull request is an issue, too."""
+    """An issue. As on GitHub, every pull request is an issue."""
 
     repo: RepositoryBase
     number: int
@@ -103,7 +103,7 @@ class Issue(Thing):
     timeline: list[Any] = field(default_factory=list)  #: Events, comments and reviews, in order.
 
     event_name = "issues"  #: The webhook event about changes of the issue.
-    part = "issue"  #: The issue's name in the body of this event.
+    part = "issue"  #: The member of the event's body that has the issue.
 
     @property
     def world(self) -> Hosting:
@@ -253,7 +253,7 @@ class TrackedRepository(RepositoryBase):
 
 
 def react(world: World, reactions: list[Reaction], content: str, by: str) -> Reaction:
-    """Add a reaction, or return the existing one if it is a repetition."""
+    """Add an account's reaction. If the account has the same reaction already, return that."""
     user = world.account(by)
     for known in reactions:
         if (known.user, known.content) == (user, content):

@@ -1,4 +1,4 @@
-"""Git LFS: the batch API, and the addresses for objects that its answers name.
+"""Git LFS: the batch API, and the URLs in its responses, at which objects are read and stored.
 
 https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
 """

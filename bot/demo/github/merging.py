@@ -37,10 +37,7 @@ def behind(pull: Proposal) -> bool:
 
 
 def unmet(pull: Proposal) -> list[str]:
-    """Return which checks and reviews that the base branch requires are missing.
-
-    The sentences are GitHub's.
-    """
+    """Return GitHub's sentences about the checks and reviews that are required but missing."""
     rules = pull.protection
     if rules is None:
         return []
@@ -101,9 +98,10 @@ def check(pull: Proposal, method: str) -> None:
 def merge_commit(
     pull: Proposal, by: str, method: str, title: str | None, message: str | None
 ) -> str:
-    """Return the base branch's new commit. Without a `title`, it has the default one.
+    """Make the commits of a merge, and return the base branch's new head.
 
-    Raises `git.Conflict`.
+    Without a `title`, the commit has GitHub's default title. With the method `rebase`, the commits
+    keep their messages. Raises `git.Conflict`.
     """
     git, base = pull.repo.git, pull.base_tip
     person, committer = pull.world.account(by).signature, pull.world.web_flow.signature
@@ -120,7 +118,7 @@ def merge_commit(
 
 
 def queue_commit(pull: Proposal, by: str) -> str:
-    """Return the commit that the merge queue tests. Raises `Refused`."""
+    """Make and return the commit that the merge queue tests. Raises `Refused`."""
     rules = pull.protection
     if rules is None or not rules.queue:
         raise Refused("The merge queue is not enabled")
@@ -135,7 +133,7 @@ def queue_commit(pull: Proposal, by: str) -> str:
 
 
 def update_commit(pull: Proposal, by: str) -> str:
-    """Return the commit that merges the base into the head. Raises `Refused`."""
+    """Make and return the commit that merges the base into the head. Raises `Refused`."""
     git, base = pull.repo.git, pull.base_tip
     if not behind(pull):
         raise Refused("There are no new commits on the base branch.")

@@ -100,9 +100,9 @@ def _exchange(request: Request) -> Answer:
 
 
 def _person(request: Request) -> str:
-    """Return the login of the person signed in at GitHub in this browser.
+    """Return the login of the person signed in to GitHub: by the cookie, or else `World.browsing`.
 
-    It is empty if nobody is, which counts as a refusal.
+    It is empty if nobody is signed in. The App is then told that the person denied it access.
     """
     cookie = SimpleCookie(request.headers.get("cookie", "")).get("user_session")
     return cookie.value if cookie else request.world.browsing

@@ -130,7 +130,10 @@ class Pull(Proposal):
 
     @locked
     def update_branch(self, by: str) -> str:
-        """Merge the base into the head. Raises `merging.Refused` if up to date or on conflict."""
+        """Merge the base into the head branch, and return the merge commit.
+
+        Raises `merging.Refused` if the head is up to date, or if the merge has conflicts.
+        """
         sha = merging.update_commit(self, by)
         branch = f"refs/heads/{self.head_branch}"
         if self.from_fork:
@@ -184,7 +187,7 @@ class Pull(Proposal):
 
     @locked
     def queue_merges(self) -> str:
-        """Merge the pull request, because the queue's checks have passed."""
+        """Merge the pull request, as the queue does once its checks have passed."""
         by, sha = "github-merge-queue[bot]", self.queued
         self._leave_queue("merged", by)
         self.publish("dequeued", by, reason="MERGE")
@@ -197,7 +200,7 @@ class Pull(Proposal):
     def queue_puts_out(self, reason: str, by: str = "github-merge-queue[bot]") -> None:
         """Remove the pull request from the queue without a merge.
 
-        `reason`: such as `failed_checks`.
+        `reason` is GitHub's word, such as `failed_checks`.
         """
         tried = self.queued
         self._leave_queue("dequeued", by)
@@ -233,7 +236,10 @@ class Pull(Proposal):
             self.repo.git.set_ref(self.ref, self.head)
 
     def head_pushed(self, sha: str | None, by: str) -> None:
-        """Set the head to `sha`, to which the head branch moved; None if it was deleted."""
+        """Set the head of an open pull request to `sha`, to which its head branch has moved.
+
+        If `sha` is None, the branch was deleted, and the pull request is closed.
+        """
         if self.state != "open":
             return
         if sha is None:

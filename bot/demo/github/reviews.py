@@ -1,4 +1,4 @@
-"""Proposed changes: their reviews, the threads in them and the decision."""
+"""Changes that are proposed for a branch: their reviews, threads and review decision."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ class Thread(Thing):
     original_line: int
     original_commit: str
     diff_hunk: str
-    start_line: int | None = None  #: The first line when the thread began, if it had several.
+    start_line: int | None = None  #: The first line, if the thread began with several lines.
     outdated: bool = False
     resolved_by: User | None = None
     comments: list[ReviewComment] = field(default_factory=list)
@@ -169,7 +169,7 @@ class Proposal(Issue):
 
     @property
     def opinions(self) -> list[Review]:
-        """The latest review of each reviewer that approves, requests changes or was dismissed."""
+        """Each reviewer's latest review among those with a state in `OPINIONS`."""
         sides = {r.user: r for r in self.reviews if r.state in OPINIONS}
         return list(sides.values())
 
@@ -249,7 +249,7 @@ class Proposal(Issue):
     def begin_review(self, by: str) -> PendingReview:
         """Begin a review that is invisible until it is submitted.
 
-        Raises `ValueError` for a second one.
+        Raises `ValueError` if the account has begun one already.
         """
         if by in self.pending:
             raise ValueError("User can only have one pending review per pull request")

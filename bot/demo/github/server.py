@@ -1,4 +1,4 @@
-"""The stand-in's HTTP server, and what people do on it."""
+"""The stand-in's HTTP server, with methods for what people do on GitHub."""
 
 import asyncio
 import logging
@@ -93,13 +93,13 @@ class GitHubServer:
 
     @property
     def url(self) -> str:
-        """The URL at which it listens. REST is at `api/v3/` below it, GraphQL at `api/graphql`."""
+        """The URL of the server. REST is at `api/v3/` below it, GraphQL at `api/graphql`."""
         return self.world.url
 
     def user(self, login: str, token: str = "", scopes: str | None = None) -> User:
-        """Return the account of this login, created if necessary, and give it this token, if any.
+        """Return the account of this login; create it if there is none.
 
-        `scopes` makes the token a classic one.
+        The account gets the `token`, unless that is empty. `scopes` makes the token a classic one.
         """
         with self.world.lock:
             user = self.world.account(login)
@@ -108,7 +108,10 @@ class GitHubServer:
             return user
 
     def bot_account(self, login: str, token: str = "") -> User:
-        """Return a program's account, as `user` does; of type `Bot` if its name ends in `[bot]`."""
+        """Return a program's account, as `user` does.
+
+        The account has the type `Bot` if the login ends in `[bot]`.
+        """
         return self.user(login, token)
 
     def app(self, slug: str, public_key: str) -> App:
@@ -156,7 +159,7 @@ class GitHubServer:
     ) -> Repository:
         """Create a repository whose first commit has these files.
 
-        Its owner is its administrator.
+        The account before the `/` in `full_name` owns and administers it.
         """
         login, name = full_name.split("/")
         with self.world.lock:

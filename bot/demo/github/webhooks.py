@@ -33,7 +33,7 @@ _PARTS: dict[str, Callable[[Any], Json]] = {
 }
 #: Parts whose shape needs the repository.
 _PARTS_OF_REPOSITORY: dict[str, Callable[[Any, Repository], Json]] = {"label": base.label}
-#: Parts that are themselves the members of the body.
+#: Parts that become several members of the body, without a member of their own name.
 _WHOLE: dict[str, Callable[[Any, Repository], Json]] = {
     "push": commits.push,
     "status": commits.webhook_status,
@@ -143,11 +143,14 @@ class Webhooks:
             self._deliver(hook, repo, event.name, event.action, body)
 
     def tell(self, app: App, action: str) -> None:
-        """Send an App an event about its installation, even if it is suspended."""
+        """Send an App the event `installation` with this action, even while it is suspended."""
         self._tell(app, next(iter(self.world.repositories.values())), "installation", action)
 
     def tell_of(self, app: App, repo: Repository, action: str) -> None:
-        """Send an App the event that a repository was `added` to its installation, or `removed`."""
+        """Send an App the event that its installation gained or lost a repository.
+
+        `action` is `added` or `removed`.
+        """
         short = {"id": repo.id, "node_id": repo.node_id, "name": repo.name}
         short |= {"full_name": repo.full_name, "private": repo.private}
         lists = {

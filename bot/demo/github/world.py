@@ -132,7 +132,10 @@ class Token:
 
 @dataclass(frozen=True, kw_only=True)
 class SignInCode:
-    """A code with which a browser was sent back. It is exchanged for its person's access token."""
+    """The code with which GitHub sends a browser back to an App after a person has signed in.
+
+    The App exchanges it for the person's access token.
+    """
 
     app: App
     user: User
@@ -174,9 +177,11 @@ class World:
         self.apps: dict[str, App] = {}
         self.tokens: dict[str, Token] = {}
         self.token_lasts = timedelta(hours=1)  #: How long an installation token is valid.
-        self.app_codes: dict[str, tuple[App, str]] = {}  #: Codes for the keys of new Apps.
+        #: New Apps with their private keys, by the code that is exchanged for the keys.
+        self.app_codes: dict[str, tuple[App, str]] = {}
         self.sign_in_codes: dict[str, SignInCode] = {}
-        self.browsing = ""  #: Who is signed in at GitHub in browsers without its cookie.
+        #: The login of the person who counts as signed in if a browser has no cookie of GitHub's.
+        self.browsing = ""
         self.nodes: dict[str, Any] = {}  #: Every object, by its GraphQL node id.
         self._ids = count(1_000_001)
         self.web_flow = self.account("web-flow")

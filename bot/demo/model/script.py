@@ -72,7 +72,10 @@ def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
 
 
 def steps(text: str) -> list[Step]:
-    """Parse the steps of a text; the last one ends the turn. Empty if the text has no script."""
+    """Return the steps of the script in a text, the last of which ends the turn.
+
+    The list is empty if the text has no script.
+    """
     found: list[Step] = []
     step = Step()
     for verb, words in _DO.findall(text):
@@ -100,7 +103,7 @@ def steps(text: str) -> list[Step]:
 
 
 def _together(found: Sequence[Step]) -> Step:
-    """Merge all steps into one, with the fault of the first."""
+    """Merge all steps into one, which keeps only the first step's delays and fault."""
     return replace(
         found[0],
         uses=tuple(use for step in found for use in step.uses),

@@ -39,7 +39,7 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
 
     path: str
     status: int
-    asked: Asked | None = None  #: If None, not a request to the model.
+    asked: Asked | None = None  #: None if no model API has this path.
 
 
 class ModelServer:

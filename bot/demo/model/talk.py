@@ -27,7 +27,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
     tools: frozenset[str]
     stream: bool
-    aside: str = ""  #: The response to a side request, such as a title; else empty.
+    #: The response to a side request, such as one for a title; empty for any other request.
+    aside: str = ""
 
     @property
     def edits(self) -> bool:

@@ -72,7 +72,7 @@ def _asked(**more: object) -> Callable[[str], Given]:
     }
 
 
-#: The tools for each verb with their arguments, of Claude Code, Gemini CLI, OpenCode and Codex.
+#: For each verb, the tools of Claude Code, Gemini CLI, OpenCode and Codex, with their arguments.
 _TOOLS: Mapping[str, Mapping[str, Callable[[str], Given]]] = {
     "write": {
         "Write": _file("file_path"),

@@ -140,7 +140,7 @@ class Aider(adapter.AgentAdapter):
         return self._type.model.rpartition("/")[0].partition("/")[0]
 
     def _credentials(self, endpoint: Endpoint) -> Mapping[str, str]:
-        """Return the endpoint in the provider's own variables."""
+        """Return the endpoint's URL and key as environment variables of the model's provider."""
         name = (self._provider or "openai").upper()
         variables = endpoint.variables(url=f"{name}_API_BASE", key=f"{name}_API_KEY")
         if endpoint.url:

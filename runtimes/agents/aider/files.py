@@ -21,7 +21,10 @@ PROMPT, NOTE = "#### ", "> "  #: The beginnings of a prompt's lines, and of Aide
 
 
 class AiderProperties(Struct, frozen=True):
-    """The usage of one request, which Aider estimates while it streams; or its exception."""
+    """The usage of one request, or the exception that broke the request off.
+
+    Aider estimates the usage of a streamed response.
+    """
 
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
@@ -61,7 +64,8 @@ def history(files: RunFiles, native: str) -> Path:
 class AiderMessageParser:
     """Parses one chat history. Each line of text is a message.
 
-    Its time is that of Aider's last start above it.
+    The history has no times except those of Aider's starts, so a message gets the time of the last
+    start above it.
     """
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ def last_line(screen: str) -> str:
 def dialog(files: RunFiles, screen: str) -> Dialog:
     """Return the question on the screen, or an empty dialog.
 
-    The first word of a choice is its answer.
+    A choice is taken by typing its first word.
     """
     asked = QUESTION.fullmatch(last_line(screen))
     if asked is None:

@@ -143,7 +143,10 @@ def subagent_transcripts(transcript: Path) -> Sequence[Path]:
 
 
 def started_at(transcript: Path) -> datetime:
-    """Return the first time in a transcript's first 20 lines; without one, the latest possible."""
+    """Return the first time in a transcript's first 20 lines.
+
+    If these lines have no time, returns the latest possible time.
+    """
     with suppress(OSError):
         head = read_bytes(transcript).decode(errors="replace").split("\n", _HEAD_LINES)
         for record in decode_lines(head[:_HEAD_LINES], ClaudeRecord):

@@ -73,13 +73,13 @@ class CodexTokens(Struct, frozen=True):
 
 
 class CodexTurnContext(Struct, frozen=True):
-    """The beginning of a turn: payload of a `turn_context`."""
+    """The payload of a `turn_context`, the record that begins a turn."""
 
     model: str = ""
 
 
 class CodexUsage(Struct, frozen=True):
-    """The usage of one response: payload of a `token_usage_record`."""
+    """The payload of a `token_usage_record`: the usage of one response."""
 
     response_id: str
     usage: CodexTokens
@@ -99,7 +99,10 @@ class CodexLimits(Struct, frozen=True):
     secondary: CodexLimitWindow | None = None
 
     def reset(self) -> datetime | None:
-        """Return when the last exhausted limit resets; None without such a limit or its time."""
+        """Return when the last of the exhausted limits resets.
+
+        Returns None if no limit is exhausted, or if the time is unknown.
+        """
         windows = [window for window in (self.primary, self.secondary) if window is not None]
         full = [each.resets_at for each in windows if each.used_percent >= _FULL]
         until = max((at for at in full if at is not None), default=None)
@@ -107,7 +110,7 @@ class CodexLimits(Struct, frozen=True):
 
 
 class CodexEvent(Struct, frozen=True):
-    """A turn began or ended, or limits were reported: payload of an `event_msg`."""
+    """The payload of an `event_msg`: a turn began or ended, or limits were reported."""
 
     type: str
     turn_id: str = ""
@@ -117,7 +120,7 @@ class CodexEvent(Struct, frozen=True):
 
 
 class CodexItem(Struct, frozen=True):
-    """A tool call or its output, among others: payload of a `response_item`."""
+    """The payload of a `response_item`, such as a tool call or its output."""
 
     type: str
     call_id: str = ""

@@ -51,8 +51,8 @@ def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None
 def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     """Return heading and choices of an open dialog, such as a permission request.
 
-    A dialog without numbered choices has its last line as heading. Both are empty if no dialog is
-    open, or a question form.
+    A dialog without numbered choices has its last line as heading. Heading and choices are empty if
+    no dialog is open, or if the open dialog is a question form.
     """
     lines = [line.strip() for line in screen.strip().splitlines()]
     if not lines or not _FOOTER.match(lines[-1]):

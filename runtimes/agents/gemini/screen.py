@@ -16,7 +16,7 @@ _TEXT_FIELD = re.compile(r"│ (?:> |╭)")
 #: The input box; group 1 is its text.
 INPUT_BOX = re.compile(r"^ [>*!] +(.*)", re.MULTILINE)
 INPUT_HINT = re.compile("Type your message or @path/to/file$")
-#: The heading of the dialog about a usage limit. The limit still holds when it offers a retry.
+#: The heading of the dialog about a usage limit. Even if it offers a retry, the limit still holds.
 LIMIT_HEADING = "Usage limit reached"
 #: The box of a question form.
 _FORM = re.compile(r"╭─+╮\n│ Answer Questions +│\n(.*?)╰", re.DOTALL)

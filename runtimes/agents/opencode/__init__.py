@@ -153,7 +153,7 @@ class OpenCode(adapter.AgentAdapter):
 def _providers(
     settings: Mapping[str, object], model: str, endpoint: Endpoint
 ) -> Mapping[str, object]:
-    """Return the settings of the providers, with the model's own provider at the endpoint.
+    """Return the providers' settings, in which the model's own provider uses the endpoint.
 
     A provider that is not in `_API_VERSIONS` is assumed to have OpenAI's chat API, unless the
     settings say otherwise.

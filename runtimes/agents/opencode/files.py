@@ -87,7 +87,7 @@ class OpenCodeError(Struct, frozen=True):
 
 
 class OpenCodeMessage(Struct, frozen=True, rename="camel"):
-    """`message.data`: a prompt, or a response of the model."""
+    """The JSON in the column `message.data`: a prompt, or a response of the model."""
 
     role: str
     time: OpenCodeTimes
@@ -109,7 +109,7 @@ class OpenCodeToolState(Struct, frozen=True):
 
 
 class OpenCodePart(Struct, frozen=True):
-    """`part.data`: one part of a message."""
+    """The JSON in the column `part.data`: one part of a message."""
 
     type: str
     text: str = ""

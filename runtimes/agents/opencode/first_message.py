@@ -15,7 +15,7 @@ from base64 import b64encode
 from contextlib import closing, suppress
 from pathlib import Path
 
-_UP_SECONDS = 600.0  #: It may download things first, and wait for a network that is missing.
+_UP_SECONDS = 600.0  #: OpenCode may download things first, and wait for a missing network.
 #: How long a posted message may take to appear in the conversation before it is posted again:
 #: while the program starts up, it accepts messages and loses them.
 _LOST_SECONDS = 20.0

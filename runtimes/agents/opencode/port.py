@@ -1,4 +1,4 @@
-"""The HTTP API of a running OpenCode, which shows what it waits for, and takes the answers.
+"""The HTTP API of a running OpenCode, which shows what the program waits for and takes answers.
 
 https://opencode.ai/docs/server. Each run has a port of its own on loopback, behind a password.
 """
@@ -23,7 +23,7 @@ from runtimes.agents.shared.question_forms import parse_answers, parse_questions
 from runtimes.files import read_text
 from runtimes.sockets import loopback_connection
 
-_TIMEOUT_SECONDS = 1.0  #: It responds in milliseconds once it is up.
+_TIMEOUT_SECONDS = 1.0  #: A running OpenCode responds in milliseconds.
 #: The limit for all requests on one connection: an agent may listen at the port and respond byte by
 #: byte.
 _DEADLINE_SECONDS = 3.0
@@ -77,7 +77,11 @@ def server_file(files: RunFiles) -> Path:
 
 
 def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None:
-    """Return the decoded response to `GET` for each path; None if one fails or has another type."""
+    """Request each path with `GET`, and return the decoded responses.
+
+    `kinds` has the type of each path's response. Returns None if a request fails, or if a response
+    has another type.
+    """
     try:
         with _connection(files) as request:
             return [

@@ -67,7 +67,7 @@ class OpenCodeReader(Reader):
         self._messages: dict[str, OpenCodeMessage] = {}  #: Of the run, subagents included.
         self._prompted: datetime | None = None
         self._last_message = ""  #: Id of the conversation's last message.
-        self._tools: list[OpenCodePart] = []  #: Its tool calls that have not returned.
+        self._tools: list[OpenCodePart] = []  #: The last message's calls that have not returned.
         self._answers = False  #: Whether the port answered when it was asked last.
         self._ask_at = datetime.min.replace(tzinfo=UTC)  #: When to ask the port at the latest.
 

@@ -46,7 +46,7 @@ class AgentAdapter(ABC):
     program = ""  #: The usual command.
     install = ""  #: The command that installs it.
     other_login = ""  #: The end of a sentence that names other ways to sign in.
-    not_adopted = ""  #: Why it cannot resume a copy of a user's conversation; if empty, it can.
+    not_adopted = ""  #: Why no copy of a user's conversation can be resumed; if empty, one can.
 
     #: The pause that the program needs between a paste and Enter, in seconds (measured with five
     #: programs).
@@ -72,7 +72,7 @@ class AgentAdapter(ABC):
     #: The environment variables it can sign in with by itself, the usual one first.
     login_variables: Collection[str] = ()
     #: Matches the input box on the screen, with its text as group 1. None if no pattern can find
-    #: the box, such as one that only colours mark.
+    #: the box, for instance because only colours mark it.
     input_box: re.Pattern[str] | None = None
     input_hint = re.compile("$")  #: Matches what an empty input box shows.
     reader: Callable[[RunFiles], Reader]  #: Makes a reader for one run.
@@ -99,10 +99,11 @@ class AgentAdapter(ABC):
         """
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy a conversation of this process's user into a session's home, before its first run.
+        """Copy a user's conversation into a session's home, before the session's first run.
 
-        `native` is the conversation's id. Raises `NotAdopted` if the user has no such conversation
-        or the program cannot resume a copy of one, and `OSError` if the copying fails.
+        The user is the one who runs this process. `native` is the conversation's id. Raises
+        `NotAdopted` if the user has no such conversation or the program cannot resume a copy of
+        one, and `OSError` if the copying fails.
         """
         raise NotAdopted(f"{self.not_adopted}: start the session without --resume")
 
@@ -146,8 +147,8 @@ class AgentAdapter(ABC):
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the files that record the conversations, for the archive.
 
-        They are in the run's folder, or in the session's home with those of its other runs. They
-        grow, and may be missing.
+        They are in the run's folder, or else in the session's home, together with the files of the
+        session's other runs. They grow, and may be missing.
         """
         return self._conversations(files)
 
@@ -242,7 +243,7 @@ def _is_key(name: str, known: Collection[str]) -> bool:
 
 
 def conversation(files: RunFiles, chosen: str) -> str:
-    """Store `chosen` as the run's conversation id, unless one is stored; return the stored one."""
+    """Store `chosen` as the run's conversation id unless it has one; return the stored id."""
     if not files.conversation.exists():
         write_private(files.conversation, chosen)
     return files.native
@@ -280,9 +281,10 @@ def tool_names(tools: Mapping[str, Collection[str]], kinds: Collection[str]) -> 
 def login_variable(
     agent_type: AgentType, environ: Mapping[str, str], variables: Collection[str]
 ) -> str:
-    """Return the first name in `variables` of a variable that the program gets, else empty.
+    """Return the name of the first variable that the program gets and `variables` contains.
 
-    It gets the variables in `pass_env` that `environ` has, and those in `env`.
+    The name is empty if there is none. The program gets the variables in `pass_env` that `environ`
+    has, and those in `env`.
     """
     passed = [name for name in agent_type.pass_env if environ.get(name)]
     return next((name for name in (*passed, *agent_type.env) if name in variables), "")
@@ -313,9 +315,9 @@ def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Pa
     """Copy the transcript of a conversation from one program folder to the same path in another.
 
     `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id, `native`. Of
-    the regular files of this process's user that match, the largest is copied. Returns the copy's
-    path. Raises `NotAdopted` if the id is malformed or the user has no such transcript, and
-    `OSError` if it cannot be copied.
+    the matching regular files that belong to this process's user and contain the id, the largest is
+    copied. Returns the copy's path. Raises `NotAdopted` if the id is malformed or the user has no
+    such transcript, and `OSError` if it cannot be copied.
     """
     if not _CONVERSATION.fullmatch(native):
         raise NotAdopted(

@@ -57,10 +57,11 @@ def open_database(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def copy_database(database: Path, into: Path) -> None:
-    """Copy one state of a database to `into`, and its write-ahead log to `into` with `-wal`.
+    """Copy one state of a database and its write-ahead log.
 
-    Raises `sqlite3.Error` if a file cannot be copied, or if the copy may mix two states of the
-    database. Entries appended to the log during the copy do no harm.
+    The database is copied to `into`, the log to the same path with `-wal` appended. Entries that
+    are appended to the log during the copy do no harm. Raises `sqlite3.Error` if a file cannot be
+    copied, or if the copy may mix two states of the database.
     """
     try:
         with open_regular(database) as file:

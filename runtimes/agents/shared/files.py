@@ -120,7 +120,7 @@ def _parts_from_end(path: Path, overlap: int) -> Iterator[tuple[int, bytes]]:
 
 
 def decode_json(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
-    """Decode one JSON value; None if it is malformed or of another type."""
+    """Decode one JSON value. Return None if it is malformed or of another type than `kind`."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError):
@@ -128,7 +128,7 @@ def decode_json(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
 
 
 def decode_lines(lines: Iterable[str], kind: type[_T]) -> Iterator[_T]:
-    """Decode lines of JSON; those that are malformed or of another type are left out."""
+    """Decode lines of JSON. Lines that are malformed or of another type are left out."""
     values = (decode_json(line, kind) for line in lines)
     return (value for value in values if value is not None)
 
@@ -185,7 +185,7 @@ class LineTail:
         #: The modification time at the last `new`, in seconds since 1970; None if the file was
         #: missing.
         self.modified: float | None = None
-        self.offset = 0  #: How many bytes were read.
+        self.offset = 0  #: How many bytes of the present file were read.
         self.taken = 0  #: How many bytes were read, those before a restart included.
         self.restarts = 0  #: How often reading began at the file's beginning.
         self._inode = 0
@@ -227,8 +227,8 @@ class LineTail:
     def to_end(self, most: int = NEW_BYTES) -> Iterator[str]:
         """Return the lines completed since the last call, up to the file's present end.
 
-        Reads about `most` bytes at most, by default 128 MiB: the next call continues in a longer
-        file.
+        Reads about `most` bytes at most, by default 128 MiB. The next call reads the rest of a
+        longer file.
         """
         lines = self.new()
         more = self._more(min(self._size, self.offset + most))
@@ -254,7 +254,7 @@ class LineTail:
 
 
 def new_lines(tails: Iterable[LineTail]) -> Iterator[Iterator[str]]:
-    """Yield each file's new lines, about 128 MiB in total; the next call continues there.
+    """Yield each file's new lines, about 128 MiB at most in total; the next call yields the rest.
 
     Consume the lines of one file before those of the next.
     """

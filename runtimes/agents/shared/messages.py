@@ -35,7 +35,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
     call: str = ""  #: Id of the tool call.
     answer: str = ""  #: Id of the model response that this message is part of.
     model: str = ""
-    used: Usage | None = None  #: Of the whole response; each of its parts may repeat it.
+    used: Usage | None = None  #: The whole response's usage, which each part may repeat.
 
 
 class MessageReader(Protocol):
@@ -68,7 +68,8 @@ class LineMessageReader:
     def new(self) -> list[Message]:
         """Return the next messages; see `MessageReader`. A skipped line becomes a note.
 
-        After about 128 MiB of lines without messages it returns none; the next call reads on there.
+        After about 128 MiB of lines without messages, returns an empty list; the next call reads on
+        from there.
         """
         left = NEW_BYTES
         for path in self._paths():

@@ -36,7 +36,7 @@ class Question(Struct, frozen=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of its choices; empty if it has none and takes free text only."""
+        """The labels of the choices; empty if the question takes only free text."""
         return ("Yes", "No") if self.type == "yesno" else tuple(one.label for one in self.options)
 
     @property
@@ -52,7 +52,7 @@ class FormScreen(Struct, frozen=True, kw_only=True):
     text: str  #: The form's text, which changes with every step.
     marked: int = 0  #: The choice that Enter takes, from 1; if 0, none.
     ticks: dict[int, bool] = {}  #: Whether each choice on the screen is ticked, by its number.
-    own: tuple[str, ...] | None = None  #: Keys to press before free text; None if it takes none.
+    own: tuple[str, ...] | None = None  #: Keys to press before free text; None if it is not taken.
     typed: str = ""  #: Free text that was typed into its field and not sent.
     answers: tuple[str, ...] = ()  #: The answers about to be sent, if the form shows them.
     proceed: tuple[str, ...] = ()  #: Keys that confirm when nothing is left to choose.
@@ -63,14 +63,17 @@ class _Arguments(Struct, frozen=True):
 
 
 def parse_questions(arguments: object) -> Sequence[Question]:
-    """Return the questions among a tool's arguments; empty for any other tool."""
+    """Return the questions in a tool's arguments; empty if it is not a question tool."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(arguments, _Arguments).questions
     return ()
 
 
 def describe_questions(arguments: object) -> str:
-    """Describe the questions, their choices and how to answer them; empty if there are none."""
+    """Describe for people the questions in a tool's arguments, and how to answer them.
+
+    The description includes the choices. It is empty if the arguments have no questions.
+    """
     asked = parse_questions(arguments)
     lines = [
         f"{line} {_SEVERAL_CHOICES}" if question.takes_several else line
@@ -142,7 +145,7 @@ def _next_step(questions: Sequence[Question], screen: FormScreen, text: str) -> 
 
 
 def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
-    """Return the index of the question on the screen, or None unless exactly one matches.
+    """Return the index of the question with the text `shown`, or None unless exactly one matches.
 
     Only letters and digits are compared, because screens wrap and decorate the text.
     """

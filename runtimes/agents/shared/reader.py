@@ -37,10 +37,10 @@ class Reader(ABC):
         self._listens_since: datetime | None = None
 
     def read(self, seen: Seen, screen: str | None, now: datetime) -> Agent:
-        """Return the agent's activity with its evidence. An unreadable source does not change it.
+        """Return the agent's activity with its evidence.
 
-        `seen` is the runtime's probe; `screen` is the text on the terminal, or None if it was not
-        captured.
+        A source that cannot be read does not change the activity. `seen` is the runtime's probe.
+        `screen` is the text on the terminal, or None if it was not captured.
         """
         self._update()
         agent = replace(

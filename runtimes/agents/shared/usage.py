@@ -11,8 +11,8 @@ from lifecycle.model.times import shifted, span
 from runtimes.agents.shared.files import Newest
 
 _NOTHING = Usage()
-#: The most responses that are known by their id, the most models, and the characters that are kept
-#: of an id and of a model's name.
+#: Upper limits: the responses that are known by their id, the models, and the characters that are
+#: kept of an id or of a model's name.
 _RESPONSES, _MODELS, _NAME = 20_000, 50, 200
 #: `Please try again in 1h2m3.5s`, `Suggested retry after 7200s`.
 _IN = re.compile(

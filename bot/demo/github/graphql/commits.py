@@ -205,7 +205,7 @@ def status_context(known: CommitStatus, asking: Request) -> Json:
 
 
 def _required(repo: RepositoryBase, name: str, given: Json) -> bool:
-    """Whether the base branch of the pull request named in the arguments requires the check."""
+    """Whether a check is required by the base branch of the pull request that `given` names."""
     number, node_id = given.get("pullRequestNumber"), given.get("pullRequestId")
     named = [
         pull

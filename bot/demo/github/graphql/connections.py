@@ -16,7 +16,7 @@ class QueryError(Exception):
 
 
 def connection(items: Iterable[Any], arguments: Json) -> Json:
-    """Return the page of `items` selected by first, last, after and before."""
+    """Return the page of `items` that the arguments first, last, after and before select."""
     everything = list(items)
     start = _position(arguments["after"]) + 1 if arguments.get("after") else 0
     end = _position(arguments["before"]) if arguments.get("before") else len(everything)

@@ -15,7 +15,7 @@ from bot.demo.github.pulls import Pull
 from bot.demo.github.shapes.base import time
 from bot.demo.github.world import Thing, User
 
-#: GraphQL's words for REST's contents of reactions.
+#: The kinds of reactions: GraphQL's words, each with REST's.
 REACTIONS = {
     "THUMBS_UP": "+1",
     "THUMBS_DOWN": "-1",
@@ -44,7 +44,7 @@ _EVENTS = {
 
 
 def pages(items: Callable[[], Any]) -> Callable[..., Json]:
-    """Return a field that is a connection over the result of `items`."""
+    """Return a field that is a connection: a page of the list that `items` returns."""
     return lambda info, **given: connection(items(), given)
 
 
@@ -76,12 +76,12 @@ def actor(known: User, asking: Request) -> Json:
 
 
 def viewer(known: User, asking: Request) -> Json:
-    """Return the requesting account. It is always a User, even for a bot, with its full login."""
+    """Return the requesting account's view. Here, even a bot is a `User` with its full login."""
     return {**actor(known, asking), "__typename": "User", "login": known.login}
 
 
 def written(kind: str, known: Any) -> Json:
-    """Return the fields of editable text."""
+    """Return the fields that issues, pull requests, comments and reviews share."""
     return {
         **thing(kind, known),
         "author": known.user,
@@ -162,7 +162,7 @@ def event(known: TimelineEvent, asking: Request) -> Json:
 
 
 def _timeline(on: Issue, wanted: list[str] | None) -> list[Any]:
-    """Return the selected timeline entries, of those that GraphQL shows."""
+    """Return the timeline entries of the types in `wanted`, or of all types that GraphQL shows."""
     found = []
     for entry in on.timeline:
         if isinstance(entry, TimelineEvent):

@@ -22,7 +22,7 @@ _STATES = ("error", "failure", "pending", "success")
 
 
 def _runs(request: Request) -> Answer:
-    """Return all runs on a commit with `filter=all`, else the newest for each suite and name."""
+    """Return a commit's check runs: the newest of each suite and name; all with `filter=all`."""
     repo, query = request.repo, request.query
     sha = _sha(repo, request.params["ref"])
     found = [
@@ -133,7 +133,7 @@ def _job(request: Request) -> Answer:
 
 
 def _rerun_failed(request: Request) -> Answer:
-    """Rerun every failed job of a workflow run. Here, a run has the id of its suite."""
+    """Rerun every failed job of a workflow run. Here, a workflow run has the id of its suite."""
     repo = request.repo_for("write")
     suite = _find_suite(request)
     if suite.status != "completed":

@@ -13,7 +13,7 @@ _LONGEST_BODY = 65536
 def _list(request: Request) -> Answer:
     """Return the issues and pull requests that match the query, newest first.
 
-    They are open ones by default, and have all `labels`.
+    `state` is `open` by default. A match must have all `labels` of the query.
     """
     repo = request.repo
     state = request.query.get("state", "open")

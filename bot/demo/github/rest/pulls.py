@@ -5,7 +5,7 @@ from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from bot.demo.github.shapes import base, pulls
 
-#: What the body of a new review asks for, and the state it gets.
+#: The `event` in a request for a new review, each with the review's state.
 _EVENTS = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
 
 

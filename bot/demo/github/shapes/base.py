@@ -102,7 +102,7 @@ def optional_user(account: User | None, world: World) -> Json | None:
 
 
 def private_user(account: User, world: World) -> Json:
-    """Return an account in the form that it gets about itself."""
+    """Return an account in the form of `GET /user`."""
     nothing = ("name", "company", "blog", "location", "email", "hireable", "bio")
     none_of = (
         "public_repos",
@@ -228,7 +228,7 @@ def repository(repo: TrackedRepository) -> Json:
 def full_repository(repo: Repository, login: str) -> Json:
     """Return a repository in the form of `GET /repos/{owner}/{repo}`.
 
-    It has the permissions of the requesting account.
+    `login` is the requesting account, whose permissions the form contains.
     """
     granted = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage"}
     return {

@@ -193,7 +193,7 @@ def check_run(run: CheckRun) -> Json:
 
 
 def job(run: CheckRun) -> Json:
-    """Return a GitHub Actions check run as a job. Its workflow run is its suite."""
+    """Return a GitHub Actions check run as a job. The suite stands for the workflow run."""
     suite, here = run.suite, base.api_of(run.suite.repo)
     page = f"{suite.repo.url}/runs/{run.id}"
     return {

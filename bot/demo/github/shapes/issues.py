@@ -9,7 +9,7 @@ from bot.demo.github.shapes.base import Json, time
 
 
 def issue(known: Issue) -> Json:
-    """Return an issue; also a pull request, in places where GitHub treats it as an issue."""
+    """Return an issue, or a pull request in the form of an issue."""
     repo, world = known.repo, known.world
     here = f"{base.api_of(repo)}/issues/{known.number}"
     body: Json = {
@@ -51,7 +51,7 @@ def issue(known: Issue) -> Json:
 
 
 def comment(known: Comment) -> Json:
-    """Return a comment on an issue. Review comments have another shape."""
+    """Return a comment on an issue or, in its own shape, a review comment."""
     if isinstance(known, ReviewComment):
         return pulls.review_comment(known)
     repo = known.issue.repo
