@@ -124,9 +124,11 @@ def _project_contradictions(settings: Settings) -> Iterator[str]:
         if not _REPOSITORY.fullmatch(project.repository):
             yield f"{repository}: expected 'owner/name'"
         forked = project.push_to == "fork"
-        if forked != bool(project.fork) or (forked and not _REPOSITORY.fullmatch(project.fork)):
-            expected = "expected 'owner/name', together with push-to = \"fork\""
-            yield f"{where}.fork = {short(project.fork)}: {expected}"
+        fork = f"{where}.fork = {short(project.fork)}"
+        if forked and not _REPOSITORY.fullmatch(project.fork):
+            yield f"{fork}: expected 'owner/name', because push-to is \"fork\""
+        elif project.fork and not forked:
+            yield f'{fork}: set push-to = "fork" too, or remove it'
         if project.env_files and not project.env_folder:
             yield f"{where}.env-folder: required with env-files"
         yield from _default_contradictions(settings, where, project)
@@ -151,7 +153,7 @@ def _default_contradictions(
     if not 1024 <= first <= last <= 65535 or last - first + 1 < project.ports:
         yield (
             f"{where}.port-range = {short(project.port_range)}: expected"
-            f" FIRST-LAST with at least {max(1, project.ports)} of the ports from 1024 to 65535"
+            f" FIRST-LAST within 1024-65535; number of ports needed: {max(1, project.ports)}"
         )
     if isinstance(project.network, str):
         if project.network != "open":
@@ -281,7 +283,8 @@ def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
 def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
     """Yield a line for each pattern that is no printable path inside a repository.
 
-    Git fails on such patterns, and with it starts and pushes. `where`: the setting's name.
+    Git fails on such patterns, so that no run could start and nothing could be pushed. `where` is
+    the setting's name.
     """
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():

@@ -36,7 +36,7 @@ _STEP_BYTES = 1024 * 1024
 _HANDOVER_CHARACTERS = 65_536
 _STEP_FILE = "step.json"  #: The record of an attempt at a workspace step, in its folder.
 _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
-#: How many conversations that are read page by page are kept open.
+#: The most conversations that stay open for a reader who goes on page by page.
 _OPEN = 16
 
 
@@ -86,7 +86,7 @@ class LocalRecords:
         """Return the existing recorded files of a run and its session's home, with their versions.
 
         Keys are the names of the files: paths below the folder of all runs, as in the archive.
-        A version changes with every write to its file. Empty if the agent type is unknown.
+        A version changes with every write to its file. Without a known agent type, there are none.
         """
         adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
@@ -131,7 +131,9 @@ class LocalRecords:
             except FileNotFoundError:
                 found.append(name)
             except OSError as error:
-                log.warning("%s: not restored: %s", session, error)
+                log.warning(
+                    "%s: a recorded file cannot be read, so it is not restored: %s", session, error
+                )
         return found
 
     def restore(self, session: str, name: str, source: Path) -> None:
@@ -170,7 +172,7 @@ class LocalRecords:
         self._adapters[run.agent_type].adopt(files, conversation)
 
     def attempts(self, session: str, step: WorkspaceStep) -> Sequence[StepRecord]:
-        """The kept attempts at the set-up or teardown of a workspace, oldest first."""
+        """Return the recorded attempts at a step of the session's workspace, oldest first."""
         found, name = [], re.compile(rf"{session}_{step}[0-9]+")
         for folder in filter(name.fullmatch, _folders_in(self._sessions)):
             with suppress(msgspec.DecodeError):
@@ -179,11 +181,11 @@ class LocalRecords:
         return sorted(found, key=lambda one: one.attempt)
 
     def last_attempts(self, session: str) -> Sequence[StepRecord]:
-        """The last attempt at each workspace step that was begun."""
+        """Return the last attempt at each workspace step that was begun."""
         return [one for step in WorkspaceStep for one in self.attempts(session, step)[-1:]]
 
     def step_file(self, record: StepRecord) -> Path:
-        """Where the record of an attempt is kept."""
+        """Return the path of the file with the record of an attempt."""
         return self._sessions / record.name / _STEP_FILE
 
     def folders(self) -> Sequence[Folder]:
@@ -220,7 +222,10 @@ class LocalRecords:
 
 
 def _take(conversation: MessageReader, ahead: list[Message], count: int) -> list[Message]:
-    """Return at most `count` next messages; `ahead` are those read earlier and not returned yet."""
+    """Return the next messages, at most `count`.
+
+    `ahead` has the messages that were read earlier and not returned yet, and is updated.
+    """
     while len(ahead) < count and (new := conversation.new()):
         ahead += new
     taken = ahead[:count]

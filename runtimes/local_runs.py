@@ -81,7 +81,7 @@ class LocalRuns:
     def __post_init__(self) -> None:
         self._watched: dict[str, _Watched] = {}  # By session.
         self._unreadable: set[str] = set()
-        #: Isolations that may have left something, and whether runs of them are known.
+        #: The isolations that may have left something, each with whether runs of it are known.
         self._kinds = dict.fromkeys(ISOLATIONS, False)
         self._orphans_kept: dict[str, str] = {}  #: Why the last removal failed, by isolation.
         self._lock = threading.Lock()
@@ -195,7 +195,7 @@ class LocalRuns:
     def dialog(self, run: RunRef, answer: str = "") -> OpenDialog | None:
         """Return the dialog of a waiting program, and whether it accepts `answer`.
 
-        If no dialog is recognised, its id is empty. Returns None if the program takes answers as
+        The id is empty if no dialog is recognised. Returns None if the program takes answers as
         messages. Raises `Unreadable` if the screen, or the program's port, cannot be read.
         """
         found = self._dialog(run)
@@ -233,7 +233,7 @@ class LocalRuns:
         return supervised.tail(self.files_of(RunRef(session=session, run=run)).output)
 
     def resources(self, session: str, run: int) -> Resources | None:
-        """Return what a run uses, or None if it does not run or its engine does not answer."""
+        """Return the memory and CPU time of a run; None if it has ended or cannot be measured."""
         return resources_of(self.files_of(RunRef(session=session, run=run)).dir)
 
     def _remove_orphans(self) -> None:
@@ -280,7 +280,10 @@ class LocalRuns:
 
     @contextmanager
     def _failures_logged(self, session: str) -> Iterator[None]:
-        """Log a failure to read a session instead of raising it, once until a reading succeeds."""
+        """Log a failure to read a session instead of raising it.
+
+        Further failures of the session are not logged until a reading succeeds.
+        """
         try:
             yield
         except Exception:
@@ -361,7 +364,8 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
     """
     if not lines:
         return argv
-    failed = "A setup command of the project (bootstrap) failed with exit code $?."
+    # Without an apostrophe, because the script has the text in single quotes.
+    failed = "A command of the setting bootstrap failed with exit code $?."
     script = (f"trap 'echo \"{failed}\"' EXIT", *lines, "trap - EXIT", 'exec "$@"')
     return ("/bin/sh", "-ec", "\n".join(script), "bootstrap", *argv)
 

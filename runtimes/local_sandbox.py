@@ -65,7 +65,7 @@ class SandboxEnd(Struct, frozen=True, kw_only=True):
     #: The duration of the set-up. None if it failed: a command is then not started, but the shell
     #: for a person is.
     setup_seconds: float | None
-    expired: bool  #: Whether it was ended at the time limit.
+    expired: bool  #: Whether the set-up or the command was ended at the time limit.
     memory_kills: int  #: How many processes were killed at the memory limit.
 
 
@@ -90,8 +90,8 @@ class LocalSandbox:
         """Check out the branch `base` as it is at GitHub now, with the operator's `env_files`.
 
         Submodules and files of Git LFS are checked out as in an agent's workspace. `mirror` is the
-        bot's mirror of the project. Its URL and password are used, and its objects if it exists.
-        The mirror is not changed. Raises `GitFailure` and `OSError`.
+        bot's mirror of the project. Its URL and password are used and, if its repository exists,
+        the objects there. The mirror is not changed. Raises `GitFailure` and `OSError`.
         """
         lender = [mirror.path] if mirror.path.is_dir() else []
         init(self._origin, borrow=lender)
@@ -124,9 +124,9 @@ class LocalSandbox:
 
         Call `make_workspace` first. The command has the environment of an agent of the type
         `agent`, and sees the files that `program`, the agent's own command, needs; see
-        `program_files` for `hidden`. The command uses this process's terminal. With `on_output`, it
-        has no input, and that function gets its output. It is ended after `seconds`; 0 means no
-        limit. Raises `RuntimeFailure`.
+        `program_files` for `hidden`. The command uses this process's terminal. With `on_output`,
+        the command has no input, and that function gets its output. The set-up and the command are
+        ended `seconds` after their start; 0 means no limit. Raises `RuntimeFailure`.
         """
         files = self._files
         _, _, env = begin_run(agent, files, "", "")
@@ -208,7 +208,9 @@ def _fetch_lfs(mirror: Mirror, workspace: Worktree, most_mb: int) -> None:
         lfs.fetch(mirror, workspace, most_mb)
     except lfs.TooManyLfsFiles as large:
         words = f"the checkout has {large.megabytes} MB of its files"
-        raise GitFailure("lfs", mirror.url, words, f"raise lfs-max-mb = {most_mb}") from None
+        raise GitFailure(
+            "lfs", mirror.url, words, f"raise lfs-max-mb, which is {most_mb}"
+        ) from None
 
 
 def _remove(folder: Path) -> None:

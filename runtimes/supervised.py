@@ -27,9 +27,10 @@ VANISHED = "its supervisor vanished"
 _TAIL_BYTES = 8192
 _TAIL_LINES = 20
 _RECORD_BYTES = 65_536
-_CONTAINED = "contained"  #: Marks a run whose program is in a sandbox, which cannot write there.
-_GROUPS = "groups.json"  #: Names the control groups of a run.
-#: Why a record counts as missing.
+#: The file that marks a run whose program is in a sandbox. That program cannot write the file.
+_CONTAINED = "contained"
+_GROUPS = "groups.json"  #: The file with the paths of a run's control groups.
+#: Errors of reading a record after which it counts as missing.
 _UNREADABLE = (OSError, msgspec.DecodeError, RecursionError)
 _MARGIN_SECONDS = 8.0  # For the supervisor beyond the grace period: SIGKILL, records, a busy disk.
 
@@ -94,7 +95,10 @@ def started(folder: Path) -> bool:
 
 
 def contained(folder: Path) -> bool:
-    """Whether this folder's run was started in a sandbox, and by a version that records it."""
+    """Whether it is recorded that this folder's run was started in a sandbox.
+
+    Runs of a version that did not record it are not recognised.
+    """
     return (folder / _CONTAINED).exists()
 
 
@@ -106,9 +110,9 @@ def spent(folder: Path) -> bool:
 def outcome(folder: Path) -> Exit | None:
     """Return how a run ended, as its supervisor recorded.
 
-    `Exit.lost` says why there is no record, or why the supervisor had to end it. Returns None
-    while it runs, or if it was never started. Any other result is final. Raises `OSError` if a
-    fault of the machine prevents reading a file.
+    `Exit.lost` says why there is no record, or why the supervisor had to end the program. Returns
+    None while the run lasts, or if it was never started. Any other result is final. Raises
+    `OSError` if a fault of the machine prevents reading a file.
     """
     if not started(folder) or supervisor(folder):  # Before the record is read: it may end now.
         return None
@@ -168,8 +172,8 @@ def end(folder: Path, grace_seconds: float) -> None:
     while survivors := list(_marked(folder)):  # Repeated: a process may fork while it is killed.
         if time.monotonic() > deadline:
             raise RuntimeFailure(
-                f"processes {survivors} of {folder} cannot be killed: end them by hand, "
-                "they may hang in the kernel on a disk or network mount"
+                f"processes {survivors} of {folder} survive SIGKILL, probably because they hang on"
+                " a disk or network mount: repair or unmount it, or restart the machine"
             )
         for pid in survivors:
             _end(pid, signal.SIGKILL, 0.2)
@@ -211,7 +215,7 @@ def _born(folder: Path) -> _Identity | None:
 def _read(file: Path, kind: type[_T]) -> _T:
     """Read a file that the supervisor wrote; an agent that is not isolated may have replaced it."""
     place = file.parent.resolve() / file.name  # A runtime's link leads to the folder.
-    with open_regular(place, names=2) as opened:  # It gets its name by a second one.
+    with open_regular(place, names=2) as opened:  # A new `pid.json` has two names for a moment.
         return msgspec.json.decode(opened.read(_RECORD_BYTES), type=kind)
 
 
@@ -261,8 +265,8 @@ def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield pid and mark of this user's processes with one of these marks (`NAME=VALUE`).
 
     In a sandbox, only the first process is examined. It has the run's variables, and all others end
-    with it; those could claim to belong to any run. The first process may outlive a supervisor that
-    was killed while bubblewrap was setting up the sandbox (measured).
+    with it. The others could claim to belong to any run. The first process may outlive a supervisor
+    that was killed while bubblewrap was setting up the sandbox (measured).
     """
     here = Path("/proc/self/ns/pid").readlink()
     for entry in Path("/proc").iterdir():
@@ -281,14 +285,17 @@ def _with_mark(marks: Collection[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_first(process: Path) -> bool:
-    """Whether a process, as its folder of /proc, is the first of its namespace of process IDs."""
+    """Whether the process with this folder of /proc is the first one in its PID namespace."""
     lines = (process / "status").read_text().splitlines()
     ids = next((line for line in lines if line.startswith("NSpid:")), "")
     return ids.split()[-1:] == ["1"]
 
 
 def _end(pid: int, number: int, seconds: float) -> None:
-    """Send a signal and wait up to `seconds` for the end. A pidfd is safe from reused pids."""
+    """Send a signal to a process, and wait up to `seconds` for its end.
+
+    Uses a pidfd, which never refers to a later process with the same pid.
+    """
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -21,7 +21,8 @@ _ABSENT = re.compile(
     r"|error connecting.*No such file or directory"
 )
 _SOCKET_PATH_BYTES = 107
-#: How long a server that did not answer counts as hanging. The time doubles with each attempt.
+#: How long a server that did not answer counts as hanging: at first, and at most. The time doubles
+#: with each further command that it does not answer.
 _HANGS_SECONDS, _HANGS_AT_MOST_SECONDS = 30.0, 3600.0
 
 
@@ -40,7 +41,7 @@ class TmuxServers:
     """The tmux servers of a runtime's folder: one for each run, by the name of the run."""
 
     def __init__(self, data: Path) -> None:
-        """Raises `RuntimeFailure` if the path of the folder is too long for sockets in it."""
+        """Use sockets in the folder `data`. Raises `RuntimeFailure` if its path is too long."""
         import libtmux  # Takes 0.1 s, which only commands that use tmux should cost.
 
         self._data = data
@@ -55,7 +56,7 @@ class TmuxServers:
             )
 
     def socket(self, name: str) -> Path:
-        """Return the path of a run's tmux server's socket: short, because names may be long."""
+        """Return the path of the socket of a run's tmux server, which is short for any name."""
         digest = hashlib.sha256(name.encode()).digest()
         return self._data / f"t{base64.urlsafe_b64encode(digest)[:8].decode()}"
 
@@ -95,8 +96,8 @@ class TmuxServers:
             seconds = min(2 * before.seconds, _HANGS_AT_MOST_SECONDS)
             self._hanging[name] = _Hang(monotonic() + seconds, seconds)
             raise Unavailable(
-                f"tmux did not answer within 10 seconds: see what holds its server at {own}; "
-                "killing that server ends its session, which can be resumed"
+                f"tmux did not answer within 10 seconds: see what holds its server at {own}. If"
+                " you kill that server, the agent's program ends, and the bot starts it again"
             )
         self._hanging.pop(name, None)
         if done.returncode == 0:

@@ -73,7 +73,7 @@ class LateEffects:
                 self._remove(due)
             except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
                 log.warning(
-                    "%s: %s: what an earlier bot may have done twice was not removed: %s",
+                    "%s: %s: duplicates that an earlier bot may have made were not removed: %s",
                     due.subject,
                     due.action.key,
                     failure,

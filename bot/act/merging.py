@@ -19,7 +19,7 @@ from lifecycle.model.actions import Enqueue, MergePull
 from lifecycle.model.policy import MergeMethod
 from runtimes.workspaces.commit_log import Commit
 
-#: How the author of agents' commits ends (`runtimes.workspaces.repositories`).
+#: The author of each agent's commit, `NAME <EMAIL>`, ends with this (`runtimes.workspaces.git`).
 _OURS = "@localhost>"
 
 
@@ -34,7 +34,7 @@ class Merger:
     clock: Clock
 
     def enqueue(self, session: Session, action: Enqueue, check: FinalCheck) -> ActionResult:
-        """Add the pull request to GitHub's merge queue, if its head is still the judged commit."""
+        """Add the pull request to GitHub's merge queue, if its head is still `action.sha`."""
         if unsure := self._recheck_access(session, action):
             return unsure
         target = self._target(session, action)
@@ -46,7 +46,7 @@ class Merger:
         return self._landed(session, action.number, queue)
 
     def merge(self, session: Session, merge: MergePull, check: FinalCheck) -> ActionResult:
-        """Merge the pull request, if its head is still the judged commit."""
+        """Merge the pull request, if its head is still `merge.sha`."""
         if unsure := self._recheck_access(session, merge):
             return unsure
         mirror = made(self.locations.mirror(session.project))
@@ -161,13 +161,18 @@ def _method(
     method = merge.method if merge.method in allowed or not allowed else allowed[0]
     if merge.asked and method is not merge.method:
         why = f"{session.repository} forbids {merge.method}"
-        return Rejected(f"{why}: first write `/mergewright merge {allowed[0]}`")
+        return Rejected(
+            f"{why}: write `/mergewright merge {allowed[0]}` and then `/mergewright retry`"
+        )
     closing = closing_others(commits, session.issue.number)
     if method is MergeMethod.SQUASH or not closing:
         return method
     if merge.asked or (allowed and MergeMethod.SQUASH not in allowed):
         squash = not allowed or MergeMethod.SQUASH in allowed
-        instead = ", or first write `/mergewright merge squash`" if squash else ""
-        why = f"a {method} would close other issues: reword the messages of {closing}{instead}"
+        instead = (
+            ", or write `/mergewright merge squash` and then `/mergewright retry`" if squash else ""
+        )
+        what = f"with a {method}, the messages of {closing} would close other issues"
+        why = f"{what}: reword these messages{instead}"
         return Rejected(why)
     return MergeMethod.SQUASH

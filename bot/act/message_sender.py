@@ -1,4 +1,4 @@
-"""Sends messages to agents' terminals, enters people's answers into dialogs, types their keys.
+"""Sends messages, people's answers to dialogs, and people's keys to agents' terminals.
 
 Sending does not wait until the message arrives. The sent message awaits its receipt
 (`bot.store.outbox`): either the agent observer sees that the message arrived, or the next decision
@@ -53,7 +53,7 @@ _SCREEN_LINES = 8  #: How many lines of the agent's screen are shown to people.
 class MessageSender:
     """Sends messages and answers. Every method is safe to repeat after a crash.
 
-    The host sends at most one text for each key, and each attempt has a key of its own.
+    Each attempt has its own idempotency key. The host sends at most one text for each such key.
     """
 
     sessions: SessionsTable
@@ -96,10 +96,11 @@ class MessageSender:
         return self._paste(session, due, message, run)
 
     def type(self, session: Session, seq: int, typed: PressKeys, check: FinalCheck) -> ActionResult:
-        """Type what a person typed, at most once: it is first marked as done, and its text erased.
+        """Type a person's text and keys into the agent's terminal, at most once.
 
-        Other actions are repeated after a crash. Repeated keys could confirm a dialog that nobody
-        has read. If keys are lost, the person sees that on the screen and types them again.
+        Before that, the action is marked as done and its text erased. Other actions are repeated
+        after a crash, but repeated keys could confirm a dialog that nobody has read. If keys are
+        lost, the person sees that on the screen and types them again.
         """
         if stopped := check():
             return stopped
@@ -127,8 +128,8 @@ class MessageSender:
         runs = self.locations.host.runs
         if attempt >= _ATTEMPTS:
             return Rejected(
-                f"the message {mark} did not reach the agent; the agent's screen ends with:"
-                f" {_last_lines(runs.screen(run))}"
+                f"the message {mark} was sent {_ATTEMPTS} times and did not reach the agent; the"
+                f" agent's screen ends with: {_last_lines(runs.screen(run))}"
             )
         handover = self.locations.host.records.handover(run)
         values = {
@@ -154,7 +155,8 @@ class MessageSender:
     ) -> ActionResult:
         """Take the next step of an answer to the open dialog.
 
-        An answer is refused if it was written before the question or matches none of its choices.
+        An answer is refused if it was written before the question was asked, or if it matches none
+        of the question's choices.
         All steps of one answer go into the same dialog, each into the page that it answers.
         """
         if not dialog.id:
@@ -193,9 +195,10 @@ class MessageSender:
 
 
 def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
-    """Return the receipt of an attempt. `before` is the receipt of the attempt before it, if any.
+    """Return the receipt of an attempt. `before` is the previous attempt's receipt, or None.
 
-    All attempts at one ordered message share `order`, which is part of the key of each attempt.
+    The receipt's `order`, made of the time of the first attempt, stays the same in later attempts:
+    it is part of the key of each.
     """
     return Receipt(
         sent=Sent(at=now, until=now + _time_limit(attempt)),
@@ -209,9 +212,10 @@ def _time_limit(attempt: int) -> timedelta:
 
 
 def _next_attempt(receipt: Receipt | None) -> int:
-    """Return the number of the next attempt, from 0. `receipt` is that of the last one, if any.
+    """Return the number of the next attempt, counted from 0.
 
-    The number increases only once the message of the last attempt is known to be lost.
+    `receipt` is the last attempt's receipt, or None if there was no attempt. The number increases
+    only once the message of the last attempt is known to be lost.
     """
     if receipt is None:
         return 0

@@ -41,9 +41,9 @@ from runtimes.workspaces.push_checks import (
 
 #: The number of characters that GitHub accepts in the body of a pull request (measured).
 _MOST_OF_SUMMARY = 65_536
-#: How many paths of the files that a push changes are recorded at most.
+#: The most paths of changed files that are recorded for one push.
 _MOST_PATHS = 200
-_MOST_NAMED = 20  #: Of protected paths.
+_MOST_NAMED = 20  #: The most protected paths that a refusal names.
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class Publishing:
         """Look up the current name of the repository on GitHub by its ID; return its mirror.
 
         A push is addressed to a name, and after a rename another repository may have taken the old
-        name. This is needed before the bot's first push and after a refused one; at any other, git
-        itself checks that the branch is still at the commit that the bot pushed last.
+        name. This is needed before the bot's first push and after a refused push. At every other
+        push, git itself checks that the branch is still at the commit that the bot pushed last.
         """
         identity = self.github.read.identity(session.repository)
         self.github.aliases[session.repository] = identity
@@ -176,7 +176,7 @@ class Publishing:
             why = f"the message of {head[:7]} keeps checks from running: {skips}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if closing := closing_others(commits, session.issue.number):
-            why = f"if merged, messages of these commits would close other issues: {closing}"
+            why = f"once merged, the messages of {closing} would close other issues"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         try:
             found = holds(mirror, commits, self.redact.finds)
@@ -187,7 +187,10 @@ class Publishing:
             )
             return Rejected(why, Reason.PUSH_REFUSED)
         if found:
-            why = "a commit contains a secret of the server; remove the secret from every commit"
+            why = (
+                "the commits contain a key, token or password of Mergewright's server; have the"
+                " agent remove it from every commit"
+            )
             return Rejected(why, Reason.PUSH_REFUSED)
         there = mirror.head_of(session.branch) or ""
         changed = touched(mirror, _base(session, mirror), there, head, publish.protected)

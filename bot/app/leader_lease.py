@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 class LeaderLease:
     """Waits for the lease of a database, then renews it until it is lost or released.
 
-    The lease has an expiry and an epoch. Four things stop a bot that lost the lease: the store
-    refuses its fenced writes by the epoch (`bot.store.database`); the outbox and others that have
-    outside effects check `may_act` right before each; the GitHub client checks it before each
-    request that writes; and `stopping` ends the process.
+    The lease has an expiry and an epoch. Four things stop a bot that lost the lease. The store
+    compares the epoch and refuses the bot's fenced writes (`bot.store.database`). The outbox and
+    other parts check `may_act` right before each effect outside the database. The GitHub client
+    checks `may_act` before each request that writes. `stopping` ends the process.
     """
 
     lease: LeaseTable
@@ -112,7 +112,7 @@ class LeaderLease:
         self.lease.fence(self._owner, epoch)
         self.outbox.reset_due(self.clock())
         self.standby_reason = ""
-        log.info("acting on %s, epoch %s", self.data, epoch)
+        log.info("this bot is now the active one for %s (epoch %s of the lease)", self.data, epoch)
         self.on_lead()
 
     def _stand_by(self) -> None:

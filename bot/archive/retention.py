@@ -194,7 +194,7 @@ class Retention:
             yield _found(Thing.HISTORY, owner.id, verdict, remove, lambda: size.bytes)
 
     def _session(self, owner: ResourceOwner, kept: Container[str]) -> Iterator[_Found]:
-        """Yield the rows of an expired session of which nothing is left outside the database.
+        """Yield an expired session's rows, if nothing of it is left outside the database.
 
         `kept` has the ids of sessions that still have folders, an archive or preserved work.
         """
@@ -282,9 +282,9 @@ class Retention:
         return _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(folder))
 
     def _project_of(self, session: str) -> str:
-        """Return the project whose name begins a session's id and that has a mirror, or "".
+        """Return the project that has a mirror and with whose name the session's ID begins, or "".
 
-        If several do, returns the one with the longest name.
+        If there are several such projects, returns the one with the longest name.
         """
         fitting = [
             name
@@ -328,5 +328,6 @@ def _removed(found: _Found) -> Item:
     except (OSError, GitFailure, RuntimeFailure) as error:
         log.warning("%s %s: not removed: %s", item.thing, item.name, error)
         return replace(item, goes=False, why=f"could not be removed: {error}")
-    log.info("%s %s: removed: %s", item.thing, item.name, item.why)
+    done = "removed, or its removal ordered" if item.thing is Thing.WORKSPACE else "removed"
+    log.info("%s %s: %s: %s", item.thing, item.name, done, item.why)
     return item

@@ -127,7 +127,10 @@ def _stored(known: "Logins", url: str) -> str:
 
 
 def _read_token(url: str, *, asks: bool) -> str:
-    """Read a token from the terminal without showing it, or the first line of standard input."""
+    """Return a token that the person types or, unless `asks`, the first line of standard input.
+
+    A typed token is not shown. Raises `CliError` if the token is empty.
+    """
     if not asks:
         token = sys.stdin.readline().strip()
     else:

@@ -65,8 +65,8 @@ _REMEDIES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "correct `model` of {table}, or its `endpoint`",
     HTTPStatus.TOO_MANY_REQUESTS: "{key} is rate-limited: try again later",
 }
-#: Responses against which retries do not help. A single one may belong to another request, so two
-#: in a row count.
+#: Status codes against which retries do not help. Only two in a row count, because a single one may
+#: belong to another request.
 _REFUSALS, _ENOUGH = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), 2
 _OVER = (Activity.READY, Activity.WAITING_INPUT, Activity.BLOCKED, Activity.EXITED)
 
@@ -93,16 +93,17 @@ class AgentHealth(Struct, frozen=True, kw_only=True):
 
     case: AgentCase
     program: str
-    version: str  #: If empty, not installed, or unknown.
-    signs_in: str  #: Whose key it uses, or how else it signs in; may be empty.
-    problems: tuple[str, ...]  #: Why it cannot start, each with its remedy.
+    version: str  #: If empty, unknown, or the program is not installed.
+    signs_in: str  #: In words: the variable that it signs in with. If empty, none is known.
+    problems: tuple[str, ...]  #: Why the agent cannot start, each with its remedy.
     warnings: tuple[str, ...]
 
 
 def cases_of(settings: Settings, name: str) -> list[AgentCase]:
-    """Return the cases of an agent, an agent type or `AGENT TYPE`. Raises `CliError` if unknown.
+    """Return the cases to check for `name`: an agent, an agent type or `AGENT TYPE`.
 
-    Each type has one case, and one more for each project whose own model key it would use.
+    Each agent type has one case, and one more for each project whose own model key it would use.
+    Raises `CliError` if the name is unknown.
     """
     agent, found = name.partition(" ")[0], []
     if agent not in settings.agents:
@@ -327,7 +328,10 @@ def _make_workspace(host: LocalHost, run: RunRef, origin: Path) -> None:
 
 @contextmanager
 def _proxy(real: Endpoint, place: Path) -> Iterator[tuple[Endpoint, ModelProxy | None]]:
-    """Start a proxy for `real`; yield its endpoint and itself, or `real` and None without a key."""
+    """Start a proxy for the model's endpoint `real`; yield the proxy's endpoint and the proxy.
+
+    If `real` has no key, starts no proxy and yields `real` and None.
+    """
     if not real.key:
         yield real, None
         return

@@ -122,7 +122,11 @@ def _with_terminal(store: Store, id: str) -> Session:
 
 
 def _wait(store: Store, id: str, is_over: Callable[[Session], bool]) -> Session:
-    """Wait for a condition; after a second, print to standard error what the session waits for."""
+    """Wait until `is_over` is true of a session, and return the session.
+
+    After a second, prints to standard error what the session waits for. Raises `CliError` if the
+    session ends.
+    """
     said, quiet_until = "", time.monotonic() + _QUIET_SECONDS
     while True:
         session = context.session(store, id)

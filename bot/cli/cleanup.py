@@ -22,16 +22,17 @@ from bot.system.redaction import Redaction
 from config.settings import Settings
 from lifecycle.model.text import plain
 
-#: How long no bot can take the lease if this process hangs.
+#: How long no bot can take the lease on the database if this process hangs.
 _LEASE_SECONDS = 60.0
 
 
 @contextmanager
 def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterator[Retention]:
-    """Yield the retention of the server's data folder.
+    """Yield the `Retention` that finds and deletes expired data in the server's data folder.
 
-    With `writing`, this process takes the lease if no bot is running, so that no bot starts
-    meanwhile. It then releases workspaces itself, except for projects with `teardown` commands.
+    With `writing` and no bot running, this process takes the lease on the database, so that no bot
+    starts meanwhile. It then releases workspaces itself, except for projects with `teardown`
+    commands.
     """
     with context.store(settings, redact if writing else None) as store:
         paths, base = Paths(settings.data), settings.github.git_base
@@ -63,7 +64,7 @@ def retention(settings: Settings, redact: Redaction, *, writing: bool) -> Iterat
 
 @contextmanager
 def _leading(store: Store, lost: Event) -> Iterator[bool]:
-    """Hold the lease until the block ends, if it is free; yield whether it was.
+    """Hold the lease on the database during the block, if it was free; yield whether it was.
 
     Sets `lost` if a bot takes the lease nevertheless, for example while this process is suspended.
     """

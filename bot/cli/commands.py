@@ -1,4 +1,4 @@
-"""Defines the commands that change sessions. Most exist in comments on GitHub, too.
+"""Defines the commands that change sessions, most of which also work in comments on GitHub.
 
 Without `--server`, anyone who can write the database file may give them. The running bot usually
 applies them within a second.

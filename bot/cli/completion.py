@@ -23,12 +23,15 @@ _Complete = Callable[[typer.Context, str], list[str]]
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: The most session IDs that are offered.
 _MOST = 200
-#: How long a person waits for a writer, in seconds.
+#: How long to wait while another process locks the database, in seconds.
 _BUSY_SECONDS = 0.05
 
 
 def _completion(names: _Names) -> _Complete:
-    """Return a completion with these names, which offers nothing if they cannot be read."""
+    """Return a function that offers the names that `names` reads from the settings.
+
+    If the names cannot be read, the function offers nothing.
+    """
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
@@ -49,7 +52,7 @@ def _settings(params: dict[str, Any]) -> "Settings":
 
 
 def _sessions(settings: "Settings") -> Iterator[str]:
-    """Yield the last sessions, those that have not ended first."""
+    """Yield the IDs of the newest sessions, first those of sessions that have not ended."""
     import sqlite3
 
     from config.settings import DATABASE

@@ -51,13 +51,17 @@ def file(config: Path | None) -> Path:
         what = "is a directory" if config.is_dir() else "no such file"
         raise CliError(f"{config}: {what}")
     raise CliError(
-        f"no configuration: {CONFIGURATION} not found, and neither --config nor MERGEWRIGHT_CONFIG"
-        f" is set\nto create one: mergewright init; for a server elsewhere: mergewright login"
+        f"no configuration: there is no {CONFIGURATION} in this folder, and neither --config nor"
+        " MERGEWRIGHT_CONFIG is set\nto create one: mergewright init; for a server elsewhere:"
+        " mergewright login"
     )
 
 
 def settings(config: Path | None) -> Settings:
-    """Return the settings with the App's projects. Raises `CliError` if they cannot be read."""
+    """Return the settings, including the projects that the bot found in the App's installations.
+
+    Raises `CliError` if they cannot be read.
+    """
     path = file(config)
     with config_errors():
         found = load_settings(path)
@@ -89,7 +93,7 @@ def installation(config: Path | None, environ: Mapping[str, str] | None = None) 
 
 
 def redacting(config: Path | None) -> tuple[Settings, Redaction]:
-    """Return the settings with the App's projects, and a function that masks secrets.
+    """Return the settings as `settings` does, and a function that masks secrets.
 
     Raises `CliError`.
     """
@@ -100,7 +104,7 @@ def redacting(config: Path | None) -> tuple[Settings, Redaction]:
 
 @contextmanager
 def config_errors() -> Iterator[None]:
-    """Turn every exception about the configuration that the block raises into a `CliError`."""
+    """Raise a `CliError` in place of a `ConfigError` from the block."""
     try:
         yield
     except ConfigError as error:
@@ -125,7 +129,7 @@ def _misfits(found: Settings) -> Iterator[str]:
         ways = {*program.preambles, "first-message"}
         if kind.preamble and kind.preamble not in ways:
             known = " and ".join(sorted(ways))
-            yield f"{where}.preamble = {kind.preamble!r}: {kind.program} has {known}"
+            yield f"{where}.preamble = {kind.preamble!r}: {kind.program} supports only {known}"
         if kind.subagents is True:
             continue
         if not program.supports_subagents:
@@ -181,7 +185,11 @@ def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
     """
     path = Paths(found.data).database
     if not path.exists():
-        raise CliError(f"{path}: no database yet; `mergewright serve` creates it", PROBLEM)
+        raise CliError(
+            f"{path}: no database for this user; `mergewright serve` creates it, and if the bot"
+            " runs as another user, run this command as that user",
+            PROBLEM,
+        )
     try:
         with closing(Store.beside(path, redact) if redact else Store.reading(path)) as opened:
             yield opened

@@ -65,7 +65,7 @@ def show(findings: Sequence[tuple[str, CheckResult]], *, as_json: bool) -> bool:
 
 
 def _checked(installed: Installation) -> Iterator[tuple[str, CheckResult]]:
-    """Run all checks. Stops checking GitHub once a check finds that it cannot be reached."""
+    """Yield each check's name and result. Once GitHub cannot be reached, skip its other checks."""
     outage = False
     for name, check in CHECKS:
         if outage and name in OF_GITHUB:
@@ -93,7 +93,7 @@ def refusals(installed: Installation) -> list[str]:
 
 
 def _loading(remedy: str, folder: Path) -> str:
-    """Replace advice to set a variable that the file of secrets has by the command to load it."""
+    """Return `remedy` or, if it sets a variable from the file of secrets, how to load that file."""
     names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
     if not names:
         return remedy
@@ -115,7 +115,7 @@ def _invalid(installed: Installation) -> Iterator[str]:
         if secrets.signing_key:
             commit_signer(settings, secrets.signing_key)
     except UnfitKey as fault:
-        yield f"the signing key: {fault}; make one with `ssh-keygen -t ed25519 -N '' -f FILE`"
+        yield f"the signing key: {fault}; make a key with `ssh-keygen -t ed25519 -N '' -f FILE`"
     for name, kind in settings.agent_types.items():
         if not kind.command and not AGENTS[kind.program].program:
             yield (
@@ -195,7 +195,7 @@ def data(installed: Installation) -> CheckResult:
         return fail(f"{parent} is not a folder", "set server.data to a folder")
     if parent != folder:
         if os.access(parent, os.W_OK | os.X_OK):
-            return ok(f"{folder} will be created")
+            return ok(f"{folder} does not exist for this user; `serve` would create it")
         return fail(f"{folder} cannot be created", f"make {parent} writable")
     if not os.access(folder, os.W_OK | os.X_OK):
         return fail(f"{folder} is not writable", "make this user its owner")
@@ -219,7 +219,7 @@ def database(installed: Installation) -> CheckResult:
             "restore it from a backup, or begin with an empty one: mergewright serve"
             " --new-database",
         )
-    return ok("will be created")
+    return ok("does not exist for this user; `serve` would create it")
 
 
 def webhook_secret(installed: Installation) -> CheckResult:
@@ -314,7 +314,7 @@ def isolation(installed: Installation) -> CheckResult:
 
 
 def git_lfs(installed: Installation) -> CheckResult | None:
-    """Check that git-lfs is installed if a project's base branch needs it; None if none does."""
+    """Check that git-lfs is installed, or return None if no project's base branch needs it."""
     using = [name for name in installed.settings.projects if _uses_lfs(installed, name)]
     if not using:
         return None

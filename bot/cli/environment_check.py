@@ -47,7 +47,7 @@ _MISSING_PROGRAMS = tuple(
         ),
     )
 )
-#: Messages with a host name that a program failed to look up, instead of leaving that to the proxy.
+#: Messages of programs that failed to look up a host's name. They should leave that to the proxy.
 _LOOKED_UP = tuple(
     map(
         re.compile,
@@ -140,7 +140,9 @@ def _tried(
     yield "sandbox", ok(_sandbox(settings, spec))
     yield "workspace", ok(_workspace(own))
     for module in place.left_out:
-        remedy = f"add it to `submodules` in [projects.{project}], or ignore it"
+        allowing = f"add it to `submodules` in [projects.{project}]"
+        forbidden = module.why.endswith("is not allowed")
+        remedy = f"{allowing if forbidden else 'correct it in the repository'}, or ignore it"
         yield "submodule", warn(f"{module.path!r} is left out: {module.why}", remedy)
     yield from _steps(project, own, end, output)
     failed = end.code != 0

@@ -13,7 +13,7 @@ from typer._coercion import RuntimeParam
 from typer._completion_classes import FishComplete, ZshComplete
 from typer.core import _TyperParameter
 
-#: Between a choice and its explanation, by shell.
+#: What separates a choice from its explanation, by shell.
 _SEPARATORS: Final[Mapping[type[FishComplete | ZshComplete], str]] = {
     FishComplete: "\t",
     ZshComplete: ":",

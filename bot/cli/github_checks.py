@@ -281,8 +281,8 @@ def signing_key(installed: Installation) -> CheckResult | None:
 def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
     """Check that the committer's account has registered the key at GitHub.
 
-    The email names the account if it is a `noreply` address of GitHub. Otherwise it is taken to be
-    the bot's own account.
+    A committer's email that is a `noreply` address of GitHub names the account. For any other
+    email, the check assumes the bot's own account.
     """
     settings, secrets = installed.settings, installed.secrets
     if not settings.signs:
@@ -290,7 +290,7 @@ def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
     try:
         public = SigningKey(secrets.signing_key).public
     except UnfitKey as fault:
-        return fail(f"{fault}", "make one with `ssh-keygen -t ed25519 -N '' -f FILE`")
+        return fail(f"{fault}", "make a key with `ssh-keygen -t ed25519 -N '' -f FILE`")
     email, places = settings.signing.email, _places(installed)
     remedy = (
         f"add this key to the GitHub account whose verified email is {email}: Settings, SSH and GPG"

@@ -62,11 +62,11 @@ class Interview:
         *,
         default: str = "",
     ) -> T:
-        """Return what `check` makes of the answer; it raises `ValueError` to refuse an answer.
+        """Return the answer to a question, as `check` converts it.
 
-        A refused answer is asked for again. An answer that was `given` as an option is not asked
-        for, and raises `CliError` if it is refused. Without a terminal, the default takes the place
-        of an option that was not given.
+        `check` raises `ValueError` to refuse an answer, which is then asked for again. An answer
+        that was `given` as an option is not asked for. Without a terminal, the default takes the
+        place of an option that was not given. Raises `CliError` if one of these two is refused.
         """
         if not given and not self.asks:
             given = default
@@ -163,9 +163,9 @@ def _authentication(
 
 
 def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mapping[str, str]]:
-    """Return the name of the variable with the model key, and its value by name if it is known.
+    """Return the name of the variable with the model key, and a mapping from it to the key.
 
-    The name is empty if the agent signs in by itself.
+    The name is empty if the agent signs in by itself. The mapping is empty if the key is unknown.
     """
     usual = next((one for one in AGENTS[agent].login_variables if one.endswith("_KEY")), _NO)
     name = interview.answer(
@@ -218,7 +218,7 @@ def _agent(text: str) -> str:
 
 
 def _programs() -> dict[str, str]:
-    """Return the usual command of each agent that has one."""
+    """Return the usual command of each agent program that has one, by the program's name."""
     return {name: adapter.program for name, adapter in AGENTS.items() if adapter.program}
 
 

@@ -62,10 +62,10 @@ def _empty(query: SessionQuery) -> str:
 def wait(
     config: Path | None, server: str, id: str, goal: Goal, timeout: float, *, as_json: bool
 ) -> bool:
-    """Wait for a session, print it, and return whether it reached `goal`. Raises `CliError`.
+    """Wait until a session reaches `goal` or ends; print it, and return whether it reached `goal`.
 
-    `timeout` is in seconds; when it is over, raises `CliError` unless `as_json`. `server` is as in
-    `sessions`.
+    `timeout` is in seconds. `server` is as in `sessions`. Raises `CliError`, and
+    unless `as_json` also when the time is over.
     """
     until = time.monotonic() + timeout
     with progress(f"Waiting until {id} {_GOALS[goal]} ..."):
@@ -75,7 +75,7 @@ def wait(
         else:
             session = _wait(config, id, goal, until)
     if not is_over(session, goal) and not as_json:
-        raise CliError(f"{id} is {session.status} after {timeout:g} s", PROBLEM)
+        raise CliError(f"gave up after {timeout:g} s: {id} is still {session.status}", PROBLEM)
     screen = screens.headline(session.id, session.status, session.because)
     screens.report(session, screen, as_json=as_json)
     return is_reached(session, goal)

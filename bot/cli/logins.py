@@ -18,7 +18,7 @@ class StoredLogin(Struct, frozen=True, kw_only=True):
     """The token for a server."""
 
     token: str
-    login: str = ""  #: Its owner when it was stored; empty for the page's token.
+    login: str = ""  #: The token's owner when it was stored; empty for the page token.
 
     def __repr__(self) -> str:
         """Leave out the token, which must not get into logs or errors."""
@@ -26,10 +26,10 @@ class StoredLogin(Struct, frozen=True, kw_only=True):
 
 
 class Logins(Struct, kw_only=True):
-    """The content of the file."""
+    """The content of the file: the servers, and which of them is the default."""
 
     default: str = ""  #: The URL of the server that commands use by default; may be empty.
-    #: By URL, without a trailing slash, as is `default`.
+    #: By the server's URL. Neither these URLs nor `default` end with a slash.
     servers: dict[str, StoredLogin] = field(default_factory=dict)
 
 
@@ -45,7 +45,7 @@ def path() -> Path:
 
 
 def read() -> Logins:
-    """Return what is stored; without the file, nothing is.
+    """Return the stored servers, or none if there is no file.
 
     Raises `CliError` if the file is unreadable, or others have any access to it.
     """

@@ -21,9 +21,9 @@ class WantedLog(Struct, frozen=True, kw_only=True):
     """Which output to print, and how much of it."""
 
     session: str
-    run: int  #: 0: the last one. Not used with `step`.
-    step: str  #: `setup` or `teardown`; empty: the output of the agent.
-    lines: int  #: The number of last lines.
+    run: int  #: If 0, the last run. Not used with `step`.
+    step: str  #: `setup` or `teardown`, for the output of these commands. If empty, the agent's.
+    lines: int  #: How many of the last lines to print.
     follow: bool
     ansi: bool  #: Whether to keep colours.
 
@@ -54,7 +54,8 @@ def transcript(
 ) -> None:
     """Print the conversation of a run; run 0 is the last one. Raises `CliError`.
 
-    `span` is the number of the first message (from 0) and the limit of messages; None: all.
+    `span` has the number of the first message, counted from 0, and the greatest number of messages
+    to print, or None to print all.
     """
     if server:
         with closing(RemoteServer(server)) as remote:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import PROBLEM, Config, Json
+from bot.cli.options import PROBLEM, CliError, Config, Json
 from bot.cli.server_option import Server
 
 app = typer.Typer()
@@ -40,7 +40,7 @@ def deliveries(
         bool,
         typer.Option(
             "--all",
-            help="List the last deliveries in every state, with their effects. Not with --retry.",
+            help="List the last deliveries in every state, with their effects.",
         ),
     ] = False,
     retry: Annotated[
@@ -55,6 +55,8 @@ def deliveries(
     from bot.cli.reading import reader
     from bot.cli.remote import RemoteServer
 
+    if every and retry:
+        raise CliError("--all only lists deliveries: leave it out to --retry the failed ones")
     with reader(config, server) as source:
         if every:
             last = source.last_deliveries()

@@ -56,7 +56,7 @@ class PlainUsage(CompletesFast, TyperCommand):
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments as they are written: `SESSION`, not `{SESSION}`."""
+        """Return the parts of the usage line without braces: `SESSION`, not `{SESSION}`."""
         return [
             piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
         ]
@@ -65,16 +65,16 @@ class PlainUsage(CompletesFast, TyperCommand):
 #: Why commands work on the server's own machine only, by their full names.
 LOCAL: Final = {
     "serve": "it runs the server",
-    "reload": "it asks the bot that runs there",
+    "reload": "it signals the bot on its own machine",
     "init": "it writes the configuration",
     "setup": "it writes the configuration",
     "config check": "it reads the configuration file",
     "config example": "it only prints a text",
     "doctor": "it checks the machine's programs and folders",
-    "sandbox": "it opens a shell there",
+    "sandbox": "it opens a shell on the server's machine",
     "attach": "it needs the session's terminal",
     "agents check": "it starts the agent's program",
-    "notify": "it reads the configuration and sends from there",
+    "notify": "it reads the server's configuration and sends from that machine",
     "replay": "it reads the recorded facts from the database",
     "token create": "it writes to the database; the page Account creates your own tokens",
     "token list": "it reads the database; the page Account lists your own tokens",
@@ -82,7 +82,7 @@ LOCAL: Final = {
     "token sign-out": "it writes to the database; the page Account signs you out",
     "backup": "it reads the database and the transcripts",
     "restore": "it writes the database and the transcripts",
-    "cleanup": "it deletes files of that machine",
+    "cleanup": "it deletes files of the server's machine",
 }
 
 

@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 config_app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
 agents_app = typer.Typer(cls=Commands, rich_markup_mode=None, invoke_without_command=True)
-app.add_typer(config_app, name="config", help="Check or create a configuration file.")
+app.add_typer(config_app, name="config", help="Check a configuration file, or print an example.")
 app.add_typer(agents_app, name="agents")
 app.add_typer(tokens.app, name="token", help="Create, list and revoke personal tokens.")
 app.add_typer(installing.app)
@@ -77,7 +77,8 @@ def serve(
         bool,
         typer.Option(
             "--new-database",
-            help="Begin with an empty database even if the data folder holds sessions.",
+            help="If there is no database, begin with an empty one even if the data folder holds"
+            " files of sessions. An existing database is kept.",
         ),
     ] = False,
 ) -> None:
@@ -195,6 +196,8 @@ def notify(
     """List the notifiers, or send a test message through them."""
     from bot.cli.notifiers import send_trials, show
 
+    if name and not trial:
+        raise CliError("NAME works only with --test")
     if not trial:
         show(config, as_json=as_json)
     elif not send_trials(config, name, as_json=as_json):

@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-#: What takes less is over before a person wonders.
+#: Shorter waits need no explanation.
 _AFTER_SECONDS: Final = 1.0
 
 

@@ -1,4 +1,4 @@
-"""What commands read: from the database and the files of this machine, or by a server's API."""
+"""Reads what commands show: from this machine's database and files, or from a server's API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -71,7 +71,10 @@ class SessionReader(Protocol):
     def usage(
         self, by: UsageGroup, session: str, project: str, among: UsageFilter
     ) -> list[UsageTotal]:
-        """Return sums of usage, of all sessions and projects where the names are empty."""
+        """Return sums of usage, one for each session, day or whatever else `by` names.
+
+        `session`, `project` and `among` select the usage; an empty name selects all.
+        """
 
     def prices(self, session: str) -> PriceNotes:
         """Return the models without a price that a session used, and the day of the oldest price.
@@ -181,7 +184,8 @@ def configured(
 ) -> FoundAgent:
     """Return an agent with its sessions and its configuration, if it has one.
 
-    `records` are those of all agents, by name. Raises `CliError` if the agent has none.
+    `records` has the records of all agents, by name. `sessions` are this agent's. Raises `CliError`
+    if `records` does not have the agent.
     """
     if name not in records:
         raise CliError(f"no agent {name!r}; {nearest(name, records)}")
@@ -196,7 +200,7 @@ def configured(
 
 @contextmanager
 def reader(config: Path | None, server: str) -> Iterator[SessionReader]:
-    """Open this machine's database or, if `server` is not empty, the API of the server there.
+    """Open the API of the server with the URL `server` or, if it is empty, this machine's database.
 
     Raises `CliError`.
     """

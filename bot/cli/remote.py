@@ -47,7 +47,7 @@ class _Page(Struct):
 
 
 class RemoteSession(Struct):
-    """The fields of a session that the commands use."""
+    """The part of the API's answer about a session that the commands use."""
 
     session: SessionSummary
 
@@ -68,8 +68,8 @@ class _Refusal(Struct):
 class RemoteAccount(Struct):
     """For whom a token acts, and what it allows."""
 
-    login: str  #: If empty, the page's token.
-    most: str
+    login: str  #: If empty, the token is the page token.
+    most: str  #: The token's scope.
     expires: datetime | None
     permissions: dict[str, str]  #: By project.
 
@@ -79,11 +79,11 @@ class RemoteAccount(Struct):
 
 
 class TokenRefused(CliError):
-    """The server does not know the token, or it has expired."""
+    """The server does not know the token, or the token has expired."""
 
 
 class Forbidden(CliError):
-    """The token does not allow this."""
+    """The token does not allow the request."""
 
 
 class NotFound(CliError):
@@ -176,7 +176,7 @@ class RemoteServer:
         return self._send("GET", "board", Board, params={"search": search} if search else {})
 
     def events(self) -> Iterator[None]:
-        """Yield once the server listens, and at each event, until the connection ends."""
+        """Yield when the stream of events is open, then at each event, until the stream ends."""
         try:
             with self._client.stream("GET", "events") as response:
                 if not response.is_success:
@@ -211,7 +211,11 @@ class RemoteServer:
             return None
 
     def command(self, id: str, kind: str, text: str, head: str = "") -> str:
-        """Give a session a command. Returns the command's key."""
+        """Give a session a command. Returns the command's key.
+
+        `text` is the argument of the command. `head` is the commit that the person has seen, for
+        `merge`; it is empty for other commands.
+        """
         path = f"sessions/{quote(id)}/commands"
         return self._post(path, {"kind": kind, "text": text, "head": head})
 

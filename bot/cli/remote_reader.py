@@ -1,4 +1,4 @@
-"""Reads sessions and the bot by the API of a server elsewhere."""
+"""Reads data about sessions and the bot from the API of a server on another machine."""
 
 from collections.abc import Iterator
 from typing import Final, Literal, TypeVar
@@ -132,7 +132,7 @@ class RemoteLog:
     """The lines that a run printed."""
 
     def __init__(self, server: RemoteServer, id: str, run: int, count: int) -> None:
-        """The first call of `new` yields the last `count` lines or more, if there are so many."""
+        """Prepare to read a run's last `count` lines and what follows. Run 0 is the last one."""
         self._server = server
         self._id = id
         self._run = run
@@ -140,7 +140,10 @@ class RemoteLog:
         self._cursor: int | None = None
 
     def new(self) -> Iterator[str]:
-        """Yield the lines added since the last call; at first, at least the last `count` lines."""
+        """Yield the lines added since the last call.
+
+        The first call yields the last `count` lines or, if they do not fit in a page, all lines.
+        """
         if self._cursor is None:
             page = self._page(limit=min(self._count, _MOST_LINES))
             if len(page.lines) >= self._count:
@@ -171,7 +174,10 @@ def step_lines(server: RemoteServer, id: str, step: str) -> list[str]:
 
 
 def of_session(server: RemoteServer, id: str, path: str, kind: type[T], **wanted: object) -> T:
-    """Read something of a session. Raises `CliError`."""
+    """Return what the API has at `path` below a session, as `kind`. Raises `CliError`.
+
+    `wanted` are as in `RemoteServer.get`.
+    """
     try:
         return server.get(f"sessions/{quote(id, safe='')}{path}", kind, **wanted)
     except NotFound as problem:

@@ -160,7 +160,8 @@ def _proxy(
 ) -> Iterator[tuple[dict[str, str], Counter[Destination]]]:
     """Start a proxy; yield the environment variables for it, and the connections it refused.
 
-    The refused connections are complete once the block ends.
+    `network` names the hosts that may be reached, as in a project's settings. The refused
+    connections are complete once the block ends.
     """
     token = f"sandbox.{token_urlsafe(32)}"
     refused = Counter[Destination]()
@@ -211,7 +212,7 @@ def _greeting(installed: Installation, project: str, kind: str) -> str:
 
 
 def limit_words(limits: Limits) -> str:
-    """Return the limits of a run's memory and processes."""
+    """Return words for the limits of a run's memory and processes."""
     memory = f"{limits.memory_mb} MB of memory" if limits.memory_mb else "no memory limit"
     count = f"{limits.processes} processes" if limits.processes else "no process limit"
     return f"{memory}, {count}"

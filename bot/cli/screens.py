@@ -258,9 +258,10 @@ def _spent(bar: BudgetUsage) -> str:
 
 
 def _add_state(rows: Table, detail: SessionDetail) -> None:
-    """Add rows about the session's state, from its freeze to the project's own commands.
+    """Add rows about the session's state.
 
-    Between them are the last restore, the work, the pull requests and refused connections.
+    In this order: its freeze, the last restore, the work, the pull requests, refused connections,
+    and the last attempts to run the project's own commands.
     """
     one = detail.session
     if frozen := detail.frozen:
@@ -300,7 +301,7 @@ def headline(name: str, status: str, because: str) -> Text:
 
 
 def _advice(remedy: str, blockers: Sequence[str]) -> list[RenderableType]:
-    """Return the remedy for the session's status, or an empty text, and what blocks the merge."""
+    """Return texts: the remedy for a status, which may be empty, then what blocks the merge."""
     blocked = list(map(sentence, blockers))
     return [Text(f"{remedy}\n" if remedy else ""), *_list("merge blocked by", blocked)]
 
@@ -321,9 +322,11 @@ def _add_actions(rows: Table, detail: SessionDetail) -> None:
 
 
 def _preserved(kept: Sequence[PreservedWork]) -> Iterator[RenderableType]:
-    """Yield the commits preserved from removed workspaces; a restore continues from the last."""
+    """Yield lines about work kept from removed workspaces. A restore continues from the last."""
     if kept:
-        yield Text("\npreserved when its workspace was removed", "dim")
+        yield Text(
+            "\nwork that was preserved when the workspace was removed; fetch it with:", "dim"
+        )
     for one in kept:
         yield Text(f"  run {one.run}, {age(one.at)} ago: {plain(one.fetch)}")
 

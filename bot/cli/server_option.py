@@ -7,7 +7,10 @@ import typer
 
 
 def _default_server(ctx: typer.Context, named: str) -> str:
-    """Return the named server or, where there is no configuration, the last `login`'s, if any."""
+    """Return the server that `--server` names or, without a configuration, the stored default.
+
+    The default is the server of the last `login`. The result may be empty.
+    """
     if named or ctx.resilient_parsing:
         return named
     from bot.setup.files import CONFIGURATION
@@ -19,7 +22,7 @@ def _default_server(ctx: typer.Context, named: str) -> str:
     return logins.read().default
 
 
-#: Has to follow a parameter `config`.
+#: The type of a command's parameter, which has to follow the parameter `config`.
 Server = Annotated[
     str,
     typer.Option(

@@ -177,7 +177,7 @@ def replay(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Check that this version decides as a session's history says; exit 1 if not. Read-only."""
+    """Repeat a session's recorded decisions, and exit 1 if any comes out differently. Read-only."""
     from bot.cli import replay
 
     if (session_id is None) == (delivery is None):

@@ -29,7 +29,10 @@ _INSTALL_SECONDS, _POLL_SECONDS = 600.0, 2.0
 
 
 def checked(wanted: files.SetupRequest, folder: Path) -> Settings:
-    """Return the settings to write, with 1 as App ID. Raises `CliError` if setup is impossible."""
+    """Return the settings that setup would write, with 1 in place of the App's ID.
+
+    Raises `CliError` if setup is impossible.
+    """
     check_folder(folder)
     try:
         settings = settings_of(files.configuration(wanted, 1), "the new configuration")
@@ -67,9 +70,10 @@ def app(
     organization: bool,
     keys: Mapping[str, str] = {},
 ) -> None:
-    """Create a GitHub App in the browser, write the files, have it installed. Raises `CliError`.
+    """Have a person create and install a GitHub App in the browser, and write the files.
 
-    `keys` are the model keys to store too, by environment variable.
+    `port` is that of the setup page on this machine; 0 picks a free one. `keys` are model keys to
+    store in the files, by environment variable. Raises `CliError`.
     """
     settings = checked(wanted, folder)
 
@@ -81,9 +85,9 @@ def app(
         if made.owner.login.casefold() != wanted.owner.casefold():
             raise GitHubFailure(
                 f"{made.html_url} belongs to {made.owner.login} and can only be installed there."
-                f" Delete it, sign in to GitHub as {wanted.owner}, end the command in the terminal"
-                f" with Ctrl-C and run it again, with --organization if {wanted.owner} is an"
-                " organization."
+                " Delete it and end the command in the terminal with Ctrl-C. If"
+                f" {wanted.owner} is an organization, run the command again with --organization;"
+                f" otherwise sign in to GitHub as {wanted.owner} and run it again."
             )
         text = files.configuration(wanted, made.id, made.slug, made.client_id)
         secrets = {
@@ -99,7 +103,9 @@ def app(
     try:
         page = SetupPage(port, f"{settings.github.git_base}{place}/apps/new", take)
     except OSError as error:
-        raise CliError(f"cannot listen on port {port}: {error.strerror}", PROBLEM) from None
+        raise CliError(
+            f"cannot listen on port {port}: {error.strerror}; --port 0 picks a free one", PROBLEM
+        ) from None
     try:
         with page:
             page.offer(manifest(wanted.owner, wanted.public_url, page.callback))
@@ -148,7 +154,7 @@ def store_token(
 ) -> None:
     """Write the files with a token; create the label, and the webhook unless the bot polls.
 
-    `keys` are the model keys to store too, by environment variable.
+    `keys` are model keys to store in the files, by environment variable.
     """
     secrets = {"MERGEWRIGHT_GITHUB_TOKEN": token, **keys}
     secret = token_hex(32)
@@ -163,7 +169,7 @@ def store_token(
 
 
 def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> list[str]:
-    """Create the webhook; return what a person has to do, if refused."""
+    """Create the webhook. If refused, returns what a person has to do."""
     url = webhook_url(wanted.public_url)
     try:
         github.setup.create_webhook(wanted.repository, url, secret, ["*"])
@@ -218,13 +224,16 @@ def _label_once_installed(
 
 
 def _say(folder: Path, steps: list[str], *, has_key: bool) -> None:
-    """Print what was written, and the steps that are left; `has_key`: a model key is stored."""
+    """Print what was written, and the steps that are left: `steps`, then those of every set-up.
+
+    `has_key` says whether a model key is stored.
+    """
     folder = folder.resolve()
     names = ", ".join(path.name for path in files.existing(folder))
     config = quote(str(folder / files.CONFIGURATION))
     left = [
         *steps,
-        *([] if has_key else ["Give the agent its key:  step 3 of Install in README.md"]),
+        *([] if has_key else ["Let the agent sign in:   step 3 of Install in README.md"]),
         f"Load the secrets:        {files.load_command(folder)}",
         f"Check the installation:  mergewright doctor --config {config}",
         f"Start the server:        mergewright serve --config {config}",

@@ -83,7 +83,10 @@ def submit(
 
 
 def report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
-    """Print an outcome. For a refused command, raises `CliError`, or exits if `as_json`."""
+    """Print the outcome of a command. If it was refused, raises `CliError`, or exits if `as_json`.
+
+    `running` says whether a bot runs that can apply the command.
+    """
     refused = outcome.accepted is False
     if refused and not as_json:
         why = plain(outcome.reason)
@@ -98,7 +101,8 @@ def set_frozen(
 ) -> None:
     """Freeze or unfreeze a project, or everything if `project` is empty, and print all freezes.
 
-    Raises `CliError`, also if there is nothing to unfreeze; with `as_json`, this exits with 1.
+    Raises `CliError`, also if there is nothing to unfreeze. With `as_json`, prints all freezes even
+    then, and exits with 1.
     """
     scope = f"project:{project}" if project else ""
     if server:
@@ -114,8 +118,8 @@ def set_frozen(
             set_state = store.freezes.add if frozen else store.freezes.remove
             changed = set_state(scope, local_actor())
             freezes = store.freezes.all()
-    what, state = project or "everything", "frozen" if frozen else "unfrozen"
-    now = Text(f"{what} is {'now' if changed else 'already'} {state}")
+    what, when = project or "everything", "now" if changed else "already"
+    now = Text(f"{what} is {when} frozen" if frozen else f"the freeze of {what} is undone")
     others = (Text(screens.freeze_line(one), "dim") for one in freezes if one.scope != scope)
     if not changed and not frozen and not as_json:
         others_too = "".join(f"; {screens.freeze_line(one)}" for one in freezes)
@@ -293,7 +297,8 @@ def outcome_of(settings: Settings, store: Store, key: str, wait: bool) -> Comman
     while True:
         outcome = command_outcome(store, key, settings.projects, policy_of, utc_now())
         if outcome is None:
-            raise CliError("the command was deleted; repeat it", PROBLEM)
+            why = "the command is no longer in the database, so its outcome is unknown"
+            raise CliError(f"{why}: look at the session, then repeat it if needed", PROBLEM)
         known = outcome.accepted is not None or outcome.reply
         if known or not wait or not bot_runs(store) or time.monotonic() > until:
             return outcome

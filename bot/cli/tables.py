@@ -18,7 +18,7 @@ from bot.text.page_text import outcome_words, sentence
 from lifecycle.model.status import Status
 from lifecycle.model.text import counted, plain
 
-#: What the numbers of actions by state count.
+#: Labels for the numbers of actions, by the state of the actions.
 _OUTBOX = {
     "due": "actions to carry out",
     "sent": "messages whose arrival is not confirmed",
@@ -95,7 +95,7 @@ def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:
 def failed_deliveries(failed: Sequence[DeliveryEntry], *, retried: bool) -> RenderableType:
     """Return a table of the failed deliveries.
 
-    `retried`: they were queued to be processed again.
+    `retried` says whether they were queued to be processed again.
     """
     if not failed:
         return Text("no delivery failed")
@@ -115,9 +115,9 @@ class FoundAgent(Struct, frozen=True, kw_only=True):
     """An agent with its record and its sessions."""
 
     record: AgentRecord
-    types: tuple[str, ...]  #: Empty: it is not configured.
+    types: tuple[str, ...]  #: If empty, the agent is not configured.
     sessions: tuple[SessionSummary, ...]
-    prompt: str = ""  #: Its system prompt; empty: none, or it is on the server.
+    prompt: str = ""  #: The agent's system prompt; empty if it has none, or is remote.
 
 
 def agents(records: Sequence[AgentRecord]) -> RenderableType:
@@ -135,7 +135,7 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
 
 
 def agent(found: FoundAgent) -> RenderableType:
-    """Return the screen of one agent's record and sessions."""
+    """Return the screen about one agent, with its statistics and its sessions."""
     one, rows = found.record, screens.grid()
     outcomes = ", ".join(
         f"{count} {outcome_words(outcome)}" for outcome, count in one.outcomes.items()

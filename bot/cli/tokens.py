@@ -111,7 +111,9 @@ def sign_out(
         store.sign_ins.end_all(login)
         tokens = store.personal_tokens.of(login)
         revoked = [one.id for one in tokens if store.personal_tokens.revoke(one.id)]
-    says = f"@{login} is signed out everywhere. Revoked tokens: {len(revoked)}."
+    says = (
+        f"Browsers of @{login} are signed out, if there were any. Revoked tokens: {len(revoked)}."
+    )
     screens.say({"login": login, "revoked": revoked}, says, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""What `mergewright top` shows and does: on this machine's database, or by a server's API."""
+"""Reads the board and gives commands for `mergewright top`: locally, or by a server's API."""
 
 from pathlib import Path
 from threading import Event
@@ -36,7 +36,7 @@ class BoardSource(Protocol):
         """Give a session an action's command and return what became of it, as a sentence."""
 
     def url(self, path: str) -> str:
-        """Return the URL of a path of the page."""
+        """Return the URL of a web page from its path, such as `/sessions/widgets-12`."""
 
     def attach(self, id: str) -> tuple[str, ...]:
         """Return the command that opens a session's terminal."""

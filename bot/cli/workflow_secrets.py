@@ -26,7 +26,7 @@ _SAFE: Final = frozenset(
         *("workflow_call", "workflow_dispatch"),
     }
 )
-#: The filters of `push` by branch. If there is only a filter of tags, it excludes all branches.
+#: The filters of `push` by branch, and those by tag. Filters by tag alone exclude all branches.
 _BRANCHES: Final = ("branches", "branches-ignore")
 _TAGS: Final = ("tags", "tags-ignore")
 #: Characters of GitHub's branch patterns.
@@ -44,7 +44,8 @@ _MERGE_KEY: Final = "<<"
 def secrets_for_branches(workflow: str) -> list[str]:
     """Return the names of the secrets that a workflow gets when it runs for an agent's branch.
 
-    Empty if it does not run for one. See `ALL` for `*`. `GITHUB_TOKEN` is not included.
+    The list is empty if the workflow does not run for such a branch. It may have `*`; see `ALL`.
+    `GITHUB_TOKEN` is not included.
     """
     try:
         documents = list(yaml.compose_all(workflow, Loader=yaml.BaseLoader))
@@ -57,7 +58,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield each scalar with its key, and once for each key if aliases put it under several."""
+    """Yield each scalar with its key; with each of its keys, if aliases put it under several."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:

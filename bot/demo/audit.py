@@ -14,8 +14,8 @@ from bot.demo.scene import Scene, Task
 from bot.system.locations import Paths
 from lifecycle.model.text import counted
 
-#: The comment under the last issue of a project that has nothing left to do.
-_SUMMARY = "All sessions of "
+#: The beginning of the comment that the bot writes when a project has nothing left to do.
+_SUMMARY = "No session of "
 
 
 def problems(scene: Scene, task: Task) -> Iterator[str]:
@@ -107,10 +107,10 @@ def control_groups_of(host: Path) -> Iterator[str]:
 
 
 def processes_of(folder: Path) -> Iterator[tuple[int, str]]:
-    """Yield the ID and command line of each other process that uses this folder.
+    """Yield the ID and command line of every process that uses this folder, except this process.
 
-    The folder is in their command line or environment, is their working directory, or contains a
-    file that they have open.
+    A process uses the folder if its command line or environment contains the path, if it works in
+    the folder, or if it has a file there open.
     """
     mark = str(folder).encode()
     for entry in Path("/proc").iterdir():

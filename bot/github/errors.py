@@ -1,6 +1,6 @@
 """Derives failures from GitHub's responses. There is one exception class for each remedy.
 
-If the response to an exhausted rate limit names no time, the limit is taken to last one minute:
+If a response reports an exhausted rate limit but no time, the limit is taken to last one minute:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 
@@ -17,7 +17,7 @@ EVERYTHING = ""  #: The resource of a rate limit that applies to all requests.
 _LIMIT_TEXTS = ("rate limit", "abuse detection")
 LIMIT_PAUSE = timedelta(seconds=60)
 _TEXT_LIMIT = 300
-#: The pause between two checks whether the App is installed or the repository unarchived.
+#: The pause before it is checked again whether the App is installed or the repository unarchived.
 REINSTALL = timedelta(minutes=5)
 
 #: The exceptions that msgspec raises for bytes that are not JSON of the expected shape.
@@ -30,12 +30,13 @@ _REMEDIES = {
     ),
     401: "Check that the token, or the App's id and key, are valid and not revoked.",
     403: "Give the token or the App the permission it lacks for this repository.",
-    404: "Check that it exists and that the token or the App may see this repository.",
-    410: "It was deleted, or the feature is switched off in this repository.",
-    451: "GitHub has blocked it for legal reasons.",
+    404: "Check that what the request names exists, and that the token or the App may see the"
+    " repository.",
+    410: "What the request names was deleted, or the feature is switched off in this repository.",
+    451: "GitHub has blocked access to what the request names, for legal reasons.",
 }
 
-#: Fields for which the bot's permission is optional. Without it, GitHub returns null.
+#: Fields that the bot can do without. GitHub returns null if the bot may not read one.
 _OPTIONAL = {"branchProtectionRule", "refUpdateRule", "rules"}
 _UNREADABLE = {"FORBIDDEN", "INSUFFICIENT_SCOPES", "NOT_FOUND"}
 
@@ -177,8 +178,8 @@ def exhausted_limit(
 ) -> Limited | None:
     """Return the rate limit that this response exhausted; None if it exhausted none.
 
-    `request` is the beginning of its message; `resource` is what the limit applies to if the
-    response does not name it.
+    `request` begins the exception's message. `resource` is what the limit applies to if the
+    response does not name a resource.
     """
     if headers.get("x-ratelimit-remaining") != "0":
         return None

@@ -38,9 +38,9 @@ class StatusReporter:
     ) -> int:
         """Update the bot's comment with this key, or create it; return the comment's id.
 
-        `known` is the comment's last id, or None. If it is None or the comment was deleted, the
-        comments are searched for the key. `first`: this is the first attempt, so an unknown comment
-        is created without a search.
+        `known` is the comment's id as last returned, or None. If it is None or the comment was
+        deleted, the comments are searched for the key. `first` says that this is the first attempt:
+        if `known` is None, the comment is then created without a search.
         https://docs.github.com/rest/issues/comments#update-an-issue-comment
         """
         path, fields = f"issues/{number}/comments", {"body": with_marker(body, key)}
@@ -81,9 +81,9 @@ class StatusReporter:
     ) -> int:
         """Update the bot's check run on a commit, or create it; return its id.
 
-        `known` is its last id. If it is None or GitHub has deleted that check run, the commit's
-        check runs are searched. `first`: this is the first attempt, so a check run whose id is
-        unknown is created without a search.
+        `known` is the check run's id as last returned, or None. If it is None or GitHub has deleted
+        that check run, the commit's check runs are searched. `first` says that this is the first
+        attempt: if `known` is None, the check run is then created without a search.
 
         The conclusion is `success` if `good`, else `neutral`, so that it never blocks a merge.
         https://docs.github.com/rest/checks/runs#update-a-check-run
@@ -151,7 +151,7 @@ class StatusReporter:
             "status": "completed",
             "conclusion": "failure",
             "output": {
-                "title": "The file is invalid",
+                "title": "The file is invalid and was not applied",
                 "summary": title,
                 "annotations": annotations,
             },

@@ -37,7 +37,7 @@ _MERGE_METHODS = [method.value for method in MergeMethod]
 class InvalidArgument(ValueError):
     """A command or another request has an invalid argument.
 
-    The message of `CommandSyntax.parse_argument` continues a sentence begun by the command's name.
+    If `CommandSyntax.parse_argument` raises it, the message is to follow the command's name.
     """
 
 
@@ -179,7 +179,8 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             "restart",
             _MODE,
             "stop the agent's program and start it again; MODE says what happens from then on when "
-            f"the session's agents need a permission: {', '.join(PERMISSION_MODES)}",
+            "the session's agents need a permission: auto grants it, confirm asks a person, reject "
+            "refuses it",
             _with_mode(_no_argument),
         ),
         CommandSyntax("resume", "", "resume a paused session"),
@@ -195,7 +196,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
             "start",
             f"[AGENT [TYPE]] {_MODE}",
             "have an agent work on this issue, as adding the label does, or bring its ended "
-            "session back; TYPE is one of the agent's types, MODE is as in `restart`",
+            "session back; TYPE is one of that agent's types; MODE is as in `restart`",
             _with_mode(_optional_agent),
         ),
         CommandSyntax("status", "", "show the session's status", harmless=True),
@@ -203,7 +204,7 @@ COMMANDS: Mapping[str, CommandSyntax] = {
         CommandSyntax(
             "tell",
             "TEXT",
-            "send TEXT, up to the end of the paragraph, when the agent's turn ends",
+            "send TEXT, up to the end of the paragraph, to the agent when its turn ends",
             _message,
             paragraph=True,
             harmless=True,
@@ -224,13 +225,13 @@ class ParsedCommand(Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
-    """Find up to ten commands, the first ones, in a comment's Markdown.
+    """Return the commands in a comment's Markdown, at most the first ten.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. A mention with other text is a `tell`, unless that is one word
-    similar to a command; a mention without text is a `start`. The ID of a session may precede a
-    command, as in `/mergewright widgets-12b stop`. `slug` is the App's slug, by which people may
-    mention the bot as well; empty if there is no App.
+    wrong; nothing is guessed. A mention without text is a `start`. A mention with a text that is no
+    command is a `tell`, unless the text is a single word similar to a command. The ID of a session
+    may precede a command, as in `/mergewright widgets-12b stop`. `slug` is the App's slug, by which
+    people may also mention the bot; it is empty if there is no App.
     """
     return tuple(_addressed(address, slug) for address in addresses(text, slug))
 

@@ -1,5 +1,6 @@
 """Creates a notifier's sender, according to its setting `kind`."""
 
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
@@ -28,6 +29,7 @@ def sender_of(
         return WebhookSender(secrets[settings.url], secrets[settings.secret], clock)
     if not apprise_sender.is_installed():
         raise NotifierUnavailable(
-            f"notify.{name} needs a part that is not installed: pip install 'mergewright[notify]'"
+            f"notify.{name} needs a part that is not installed: {sys.executable} -m pip install"
+            " 'mergewright[notify]'"
         )
     return AppriseSender(secrets[settings.url])

@@ -34,7 +34,7 @@ class InstallationObserver:
     on_change: Callable[[], None]
 
     def read(self) -> None:
-        """Read all installations, and add or remove projects accordingly, if this is configured."""
+        """Read all installations and update the projects, if `installation.repositories` is set."""
         if not self.settings.installation.repositories:
             return
         try:
@@ -61,7 +61,8 @@ class InstallationObserver:
             log.info("%s: is a project now: %s", name, self.projects[name].repository)
         for name in were.keys() - self.projects.keys():
             place = were[name].repository
-            log.info("%s: is no longer a project: %s is not in an installation", name, place)
+            why = "was archived, disabled or renamed, or is in no installation any more"
+            log.info("%s: is no longer a project: %s %s", name, place, why)
             for about in ("access", "configuration"):
                 self.store.incidents.clear(f"{about}:{place}", self.store.clock())
 
@@ -76,8 +77,8 @@ def followed(
 
     `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
     the installations, its project's name stays reserved until a new repository of the same name
-    appears. The projects of an installation are kept if its repositories are None, as while
-    it is suspended.
+    appears. The projects of an installation are kept while its repositories are None, which they
+    are during a suspension.
     """
     listed = {
         one.id: one
@@ -98,7 +99,8 @@ def followed(
         same = [old for old in after.values() if old.name.casefold() == one.full_name.casefold()]
         if same and not same[0].removed:
             log.warning(
-                "%s: not made a project: another repository, since renamed, is one of this name",
+                "%s: not made a project: a project of this name exists for a repository that was"
+                " renamed since",
                 one.full_name,
             )
             continue

@@ -197,7 +197,7 @@ class _ProxyProtocol(_Protocol):
         """Prepare for a request to a proxy or to this server."""
         super().connection_made(transport)
         self._own = transport
-        self._head: bytearray | None = bytearray()  #: If None, it is no request to a proxy.
+        self._head: bytearray | None = bytearray()  #: If None, the request is for this server.
 
     def data_received(self, data: bytes) -> None:
         """Collect the head of a request to a proxy; pass on the data of all other requests.
@@ -314,7 +314,7 @@ class HttpServer:
         deadline = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise RuntimeError("the web server did not start; see its log")
+                raise RuntimeError("the web server did not start; see the log lines above")
             time.sleep(0.005)
 
     def stop(self) -> None:

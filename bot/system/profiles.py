@@ -45,7 +45,9 @@ def limits_of_profiles(
         [tool for tool in limited[0] if all(tool in one for one in limited)] if limited else []
     )
     if limited and not allowed:
-        raise NotEnforced(f"{where}: their `tools` have no tool in common; add one to each")
+        raise NotEnforced(
+            f"{where}: the `tools` of the profiles and of the agent have none in common; add one"
+        )
     limits = RunLimits(
         tools=tuple(allowed),
         permission_mode=_stricter(permission_mode or kind.permission_mode, least)

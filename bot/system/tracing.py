@@ -6,6 +6,7 @@ session or an action. The names are kept in memory, so work that a restart inter
 trace.
 """
 
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -29,7 +30,7 @@ _STOP_SECONDS = 2.0
 
 
 class TracingUnavailable(Exception):
-    """Traces are configured and cannot be sent; the message says what to do."""
+    """Traces are configured but cannot be sent; the message says what to do."""
 
 
 class _Traces:
@@ -46,7 +47,7 @@ class _Traces:
         exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("mergewright")
-        #: The step to continue by name, and until when, in seconds of the monotonic clock.
+        #: By name: the step to continue, and until when, in seconds of the monotonic clock.
         self._steps: OrderedDict[str, tuple[SpanContext, float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -115,7 +116,7 @@ def set_up_tracing(settings: TracingSettings) -> None:
     except ImportError as error:
         raise TracingUnavailable(
             f"tracing.endpoint needs a part that is not installed ({error}):"
-            " pip install 'mergewright[tracing]'"
+            f" {sys.executable} -m pip install 'mergewright[tracing]'"
         ) from None
 
 
@@ -151,8 +152,8 @@ def note(**attributes: str | int) -> None:
 def hand_on(names: Iterable[str], seconds: float | None = None) -> None:
     """Make steps about these names continue the current trace, if they begin within `seconds`.
 
-    The default is 60 seconds. Call it before the work is recorded, because another thread may start
-    that work at once.
+    The default is 60 seconds. Call this before the work is recorded, because another thread may
+    start that work at once.
     """
     traces = _active.traces
     if traces is not None:

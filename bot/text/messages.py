@@ -22,9 +22,7 @@ _BODY_LIMIT, _VALUE_LIMIT, _TITLE_LIMIT = 20_000, 4_000, 256
 
 #: The name of the check run that reports a repository's own configuration.
 CONFIGURATION_CHECK: Final = f"{NAME} configuration"
-
 _STATUS_WORD = re.compile(r"[a-z]+")
-
 #: The first words of a message, by its priority.
 PRIORITIES: Final[Mapping[str, str]] = {
     "urgent": "Urgent",
@@ -72,7 +70,7 @@ def _ready_but_behind(sha: str) -> str:
 
 
 def _by_hand(what: str, why: str) -> str:
-    """Say what people have to do, and why the bot cannot. `why` is empty if the policy says so."""
+    """Say what people do instead of the bot. `why` says why, unless the policy is the reason."""
     if not why:
         return f"{what}."
     lifted = "Once an administrator lifts this rule for the bot"
@@ -102,11 +100,11 @@ def ended(session: str, because: str, remedy: str, priority: str, status: str) -
 
 
 def handed_to_human(sha: str) -> str:
-    """Say that a person pushed to the agent's branch, so that the agent gets no work for now."""
+    """Say that somebody else pushed to the agent's branch, and that the agent gets no work now."""
     return (
-        f"A person pushed {sha[:7]} to this branch, so the agent gets no more work on it for now. "
-        f"The agent continues when somebody with write access comments or requests changes here, "
-        f"or after `/{NAME} resume`."
+        f"Somebody other than {NAME.title()} pushed {sha[:7]} to this branch, so the agent gets no "
+        "more work on it for now. The agent continues when somebody with write access comments or "
+        f"requests changes here, or after `/{NAME} resume`."
     )
 
 
@@ -116,8 +114,8 @@ def reviewed(agent: str, text: str) -> str:
 
 
 def done_in(sha: str) -> str:
-    """Say that a pushed commit does what a review thread asks for."""
-    return f"Done in {sha[:7]}."
+    """Say which commit the agent pushed after it was sent a review thread."""
+    return f"The agent has read this conversation and then pushed {sha[:7]}."
 
 
 def answer(text: str) -> str:
@@ -128,13 +126,13 @@ def answer(text: str) -> str:
 def summary(project: str, counts: str) -> str:
     """Say that all sessions of a project have ended. `counts` is like `2 merged, 1 killed`."""
     counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
-    return f"All sessions of `{project}` have finished: {counts}."
+    return f"No session of `{project}` is open any more. Since the last such message: {counts}."
 
 
 def no_session(kind: str) -> str:
     """Say that the command `kind` had no effect, because there is no session."""
     return (
-        f"`/{NAME} {kind}` did nothing: there is no session for this issue or pull request. To "
+        f"The command `{kind}` did nothing: there is no session for this issue or pull request. To "
         f"start one, write `/{NAME} start` on an issue or `/{NAME} adopt` on a pull request."
     )
 
@@ -145,7 +143,7 @@ def unknown_session(session: str) -> str:
 
 
 def several(kind: str, session: str, others: str) -> str:
-    """Say which of an issue's open sessions gets a command that names none, and how to name one."""
+    """Say which of an issue's sessions got a command without an ID, and how to choose another."""
     return (
         f"This issue has several sessions. `{kind}` went to {session}, the newest one; also open: "
         f"{others}. To choose one, write `/{NAME} SESSION {kind}`."
@@ -153,13 +151,13 @@ def several(kind: str, session: str, others: str) -> str:
 
 
 def outsider(login: str) -> str:
-    """Say that the bot ignored a label, command or comment of a person without write access."""
+    """Say that the bot ignored a person who may not instruct it by labels, commands or comments."""
     return (
-        f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, command, review or comment was not acted on: "
-        "only people with write access, and those listed in the configuration, can instruct the "
-        "bot. People with the permission `triage` can give the commands `answer` and `tell`; "
-        "`merge`, `allow`, `budget` and `adopt` always need write access. Ask somebody with write "
-        "access to repeat it."
+        f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, assignment, command, review or comment was "
+        "not acted on: only people with write access, and those listed in the configuration, can "
+        "instruct the bot. People with the permission `triage` can give the commands `answer` and "
+        "`tell`; `merge`, `allow`, `budget` and `adopt` always need write access. Ask somebody "
+        "with write access to repeat it."
     )
 
 
@@ -221,7 +219,7 @@ def report(summary: StatusSummary, page: str, slug: str = "") -> str:
         "\n".join(f"- {_sentence(one.sentence)}" for one in summary.blockers),
         summary.remedy,
         " · ".join(filter(None, facts)),
-        f"<sub>Comment `/{NAME} COMMAND`{mention}. Available now: {commands}.</sub>",
+        f"<sub>Comment `/{NAME} COMMAND`{mention}. Commands in this status: {commands}.</sub>",
     )
     return "\n\n".join(filter(None, blocks))
 
@@ -253,7 +251,7 @@ def pull_body(
 
     Our own lines come first, because a code fence or HTML comment that the agent left open hides
     everything below it. `template`, the repository's pull request template, comes last, unless the
-    agent's summary has all its headings. Without a summary, `subjects` are listed.
+    agent's summary has all headings of the template. Without a summary, `subjects` are listed.
     """
     person = f"`{requester}`" if ":" in requester else f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}"
     by = f" at the request of {person}" if requester else ""
@@ -308,7 +306,7 @@ def too_many_lfs_files(megabytes: int, most: int) -> str:
     return (
         f"the checkout has {megabytes} MB of Git LFS files, more than lfs-max-mb = {most}: raise"
         " this setting, set it to 0 to have only the pointers of these files in the checkout, or"
-        " list in the setting `sparse` only the folders that the checkout needs"
+        f" list in `sparse` only the folders that the checkout needs; then run `{NAME} reload`"
     )
 
 
@@ -323,8 +321,8 @@ def lfs_files_missing(paths: str) -> str:
 def lfs_file_refused(path: str) -> str:
     """Return why a push is refused: a file of Git LFS contains a secret of the server."""
     return (
-        f"{path}, a file of Git LFS, contains a secret of the server; remove the secret from this"
-        " file in every commit"
+        f"{path}, a file of Git LFS, contains a key, token or password of Mergewright's server;"
+        " have the agent remove it from this file in every commit"
     )
 
 
@@ -332,8 +330,8 @@ def rewritten(adopted: str) -> str:
     """Say why commits are not pushed to an adopted branch: they replace a person's commits."""
     return (
         f"the agent's commits are not on top of {adopted[:7]}, which was the pull request's head"
-        " when it was adopted; have the agent rebase its own commits onto it: Mergewright never"
-        " rewrites people's commits"
+        " when it was adopted; have the agent rebase its own commits onto that head:"
+        " Mergewright never rewrites people's commits"
     )
 
 
@@ -351,8 +349,8 @@ def held_commits(
 ) -> str:
     """Say why a push is held, and which commits or files are the reason; empty if it is not held.
 
-    `large`: files with their size in bytes. `foreign`, `removed`: commits with an email.
-    `suspicious`: commits with a file, empty for the commit message. At most 5 of each are named.
+    `large` are files and sizes in bytes, `foreign` and `removed` commits and emails, `suspicious`
+    commits and files. An empty file stands for the message. At most 5 of each kind are named.
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),
@@ -389,9 +387,11 @@ def push_refused(reason: str) -> str:
     if _UNSIGNED.search(reason):
         return (
             f"{reason}; a rule of the repository requires signed commits on this branch: set"
-            f" `policy.sign-commits`, and check the key with `{NAME} doctor`. Then comment"
-            f" `/{NAME} retry`"
+            f" `policy.sign-commits`, run `{NAME} reload`, and check the key with `{NAME} doctor`."
+            f" Then comment `/{NAME} retry`"
         )
+    if "stale info" in reason:  # The lease of git's `--force-with-lease` does not hold.
+        return f"{reason}: somebody else pushed to the branch (have the agent merge) or deleted it"
     if not _NO_WORKFLOWS.search(reason):
         return reason
     return (

@@ -68,6 +68,8 @@ _OBSERVED: Final = tuple(
             Line("The agent committed on {0}, not on the session's branch", "warn"),
         ),
         (r"workspace unreadable: (.*)", Line("The workspace cannot be read: {0}", "bad")),
+        (r"issue closed: deleted", Line("The issue was deleted or moved to another repository")),
+        (r"issue closed: not_planned", Line("The issue was closed as not planned")),
         (r"issue closed(?:: (.*))?", Line("The issue was closed: {0}")),
         (r"issue reopened", Line("The issue was reopened")),
         (r"label added", Line("The label or assignment was added to the issue")),
@@ -186,7 +188,7 @@ def _passes(checks: list[CheckChange]) -> str:
 def created_line(issue: int, origin: str, actor: str) -> Line:
     """Return the first line of a session's timeline: what the session was opened for.
 
-    `issue` is 0 if there is none. An empty `actor` is not named. `origin`: see `Origin`.
+    `issue` is 0 if there is none. `origin` is a value of `Origin`. `actor` may be empty.
     """
     if not issue:
         by = f" by {person(actor)}" if actor else ""

@@ -17,7 +17,7 @@ from config.tables import SignInSettings
 _log = logging.getLogger(__name__)
 
 COOKIE = "mergewright-page"
-#: A request is noted once in this time.
+#: Requests of a signed-in browser are noted at most once in this time.
 _NOTED = timedelta(minutes=1)
 #: How long a browser keeps a cookie until it gets the next one, so that a stolen copy ends.
 _RENEWED = timedelta(hours=1)
@@ -54,7 +54,7 @@ class SignIns:
         return token
 
     def find(self, token: str, *, note: bool = True) -> Visitor | None:
-        """Return who signed in with a cookie; None if nobody did, or too long ago.
+        """Return who is signed in with the cookie `token`; None for an unknown or expired cookie.
 
         `note` says whether this is a request, which restarts the idle time. The checks of an open
         stream are no requests, and the stream keeps the cookie with which it began.
@@ -70,7 +70,10 @@ class SignIns:
                 continue
             if note and found.ends and found.ends <= now:
                 who = f"@{found.login}" if found.login else "the page token"
-                _log.warning("%s: a replaced cookie was used; signed out", who)
+                _log.warning(
+                    "%s: a sign-in cookie was used after its replacement, as if stolen; signed out",
+                    who,
+                )
                 self._store.sign_ins.end(digest)
                 return None
             with suppress(StoreFailure):  # The disk is full, or another bot leads.
@@ -99,7 +102,7 @@ class SignIns:
             self._store.sign_ins.end(digest)
 
     def end_all(self, visitor: Visitor) -> None:
-        """Sign all browsers of a person out, or all that signed in with the page's token."""
+        """Sign out all browsers of a person, or all that signed in with the page token."""
         self._store.sign_ins.end_all(visitor.login)
 
     def cookie(self, token: str, visitor: Visitor, *, secure: bool) -> Cookie:
@@ -149,7 +152,7 @@ def _digest(token: str) -> str:
 
 
 def host_cookie(name: str, *, https: bool) -> str:
-    """Return the name of a cookie, with the prefix that binds it to this host if that is possible.
+    """Return a cookie's name, with a prefix that binds the cookie to this host if `https` is true.
 
     https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Set-Cookie#cookie_prefixes
     """

@@ -73,8 +73,8 @@ class _Cap(NamedTuple):
     why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 
 
-#: Slots that the session at the front of the queue reserves count, too.
-_LIMIT: Final = "limit: {most}, including any kept for others"
+#: Places that are reserved for the session at the front of the queue count as taken.
+_LIMIT: Final = "limit: {most}, slots kept for others included"
 _CAPS: Final = (
     _Cap(
         lambda one: "",
@@ -213,9 +213,9 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. A group is omitted if every session that holds a place
-    in a full group holds one in it, too: when such a session ends, both places become free, so none
-    has to be reserved.
+    the groups of each session with a slot. A group needs no reserved place if every session that
+    holds a place in a full group also holds one in this group: both become free when such a session
+    ends.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

@@ -88,7 +88,7 @@ def _no_such_agent(judged: Judged, command: Command) -> str:
 def mode_fault(agent: str, mode: str, allowed: Collection[str]) -> str:
     """Return why an agent cannot run in a permission mode; empty if it can.
 
-    `mode` is empty if none was given, and `allowed`, the agent's modes, if the agent has none.
+    `mode` is empty if none was given. `allowed` are the agent's modes; empty if it has none.
     """
     if not mode or mode in allowed:
         return ""
@@ -153,7 +153,8 @@ def _not_frozen(judged: Judged, _command: Command) -> str:
 
 def _nothing_held(judged: Judged, command: Command) -> str:
     head = judged.view.facts.work.head
-    if judged.reason not in HELD:
+    refused = judged.view.facts.failures.get(keys.push(head))
+    if refused is None or refused.reason not in HELD:
         return "No commit waits for permission."
     if not head.startswith(command.text):
         return f"The commit that waits for permission is `{short(head)}`."
@@ -168,6 +169,7 @@ def _nothing_held(judged: Judged, command: Command) -> str:
 _EXISTS: Final = "There is already a session here ({status}): {because} {remedy}"
 _OVER: Final = "The session has ended: {because} {remedy}"
 _AS_SOON: Final = "as soon as the limits of concurrent sessions allow it."
+_AT_REST: Final = "once the agent rests and nothing pauses the session."
 _FOR_AGENT: Final = (
     "The agent gets your message now if it waits for one, otherwise at the end of its turn, or "
     "once the session starts or resumes."
@@ -188,7 +190,7 @@ class CommandRule(NamedTuple):
     otherwise: str = _OVER  #: The reply in every other status.
     over: str = ""  #: The reply if refused in a terminal status; if empty, `otherwise`.
     in_cleanup: str = ""  #: The reply if refused only until `cleanup` ends; if empty, `over`.
-    #: The command is refused if the session has one of these statuses, and would after it, too.
+    #: The command is refused if the session has one of these statuses, and would keep one after it.
     ineffective: frozenset[Status] = frozenset()
     if_ineffective: str = ""  #: The reply if it is refused because of `ineffective`.
     #: Returns what is wrong with the command itself; empty if nothing is.
@@ -234,7 +236,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "Write `/mergewright resume` to continue."
     ),
     "resume": CommandRule(
-        f"Nothing pauses the session any more: it continues {_AS_SOON}",
+        f"Nothing pauses the session now; if it was paused, it continues {_AS_SOON}",
         works=_STARTED,
         otherwise="The session is not paused ({status}): {because}",
         over=_OVER,
@@ -252,11 +254,12 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "retry": CommandRule(
         "The failed actions are retried.", works=_EVERY - {S.ERRORED}, fault=_nothing_given_up
     ),
-    "allow": CommandRule("The commit is pushed with all its changes.", fault=_nothing_held),
+    "allow": CommandRule(f"The commit is pushed as it is {_AT_REST}", fault=_nothing_held),
     "tell": CommandRule(_FOR_AGENT, fault=_no_words),
     "answer": CommandRule(_FOR_AGENT, fault=_no_words),
     "merge": CommandRule(
-        "The current commit is merged once nothing blocks it or pauses the session.{blockers}",
+        "The current commit is merged once nothing blocks it and the session neither is paused nor "
+        "waits for a person.{blockers}",
         fault=_not_to_merge,
         tells_after=True,
     ),
@@ -264,17 +267,14 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "The bot does not merge this pull request until somebody writes `/mergewright merge`.",
         fault=_nothing_to_cancel,
     ),
-    "update": CommandRule(
-        "The branch is updated once the agent rests and nothing pauses the session.",
-        fault=_not_to_update,
-    ),
+    "update": CommandRule(f"The branch is updated {_AT_REST}", fault=_not_to_update),
     "agent": CommandRule(
         "`{agent}` takes over once nothing pauses the session and the limits of concurrent "
         "sessions allow it.",
         fault=_not_to_hand_over,
     ),
     "review": CommandRule(
-        "The review starts once the agent rests and nothing pauses the session.",
+        f"The review starts {_AT_REST}",
         works=_STARTED,
         otherwise="There is nothing to review ({status}): {because} {remedy}",
         fault=_not_to_review,
@@ -290,11 +290,11 @@ _WITHOUT_TEXT: Final = frozenset(
 
 
 def offered(judged: Judged) -> tuple[str, ...]:
-    """Return the commands that a report names.
+    """Return the commands that a report names: those that work in this status, but not in all.
 
-    A report names commands that work in this status but not in every status. Commands without a
-    text are named only if they would be accepted now, and `cancel` only after a command to merge.
-    The facts of `judged` must have only the commands that take effect.
+    Those in `_WITHOUT_TEXT` are named only if they would be accepted now, and `cancel` only after
+    a command to merge. The facts of `judged` must be those of `AppliedCommands`, which lack the
+    commands that were refused.
     """
     facts, now = judged.view.facts, judged.view.now
 
@@ -363,9 +363,8 @@ def _refusal(
         return fault
     # No command changes a session to such a status, so only one that has it is judged once more.
     if before.status in row.ineffective:
-        moment = before.view
         brought = replace(facts, commands=(*applied, command))
-        after = judge(brought, moment.policy, moment.now)
+        after = judge(brought, before.view.policy, before.view.now)
         if after.status in row.ineffective:
             return _say(row.if_ineffective, after, command)
     return ""
@@ -376,13 +375,14 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
     # Only commands that were given on GitHub get their replies there.
     with_cost = not command.number or shows_cost(view.facts, view.policy)
     spent = spending_line(view.facts, view.policy, view.now, with_cost=with_cost)
+    blockers = "\n".join(f"- {blocker.sentence}" for blocker in judged.blockers)
     given = {
         "status": status_words(judged.status),
         "heading": status_words(judged.status).capitalize(),
         "because": full_stop(judged.because),
         "remedy": advice_on(judged.reason),
-        "blockers": "".join(f"\n- {blocker.sentence}" for blocker in judged.blockers),
-        "budget": f"\n- {spent}",
+        "blockers": f"\n\nThe merge is blocked by:\n\n{blockers}" if blockers else "",
+        "budget": f"\n\nSo far {full_stop(spent)}",
         "text": command.text,
         "agent": agent_of(command.text),
     }

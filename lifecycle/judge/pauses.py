@@ -55,11 +55,11 @@ def by_disk(view: SessionView) -> Finding | None:
     return Finding(key, Reason.DISK_LIMIT, _EXCEEDS[excess.limit].format(most=excess.most))
 
 
-_FILES: Final = "its files on the server (checkout, home folder, outputs)"
+_FILES: Final = "the session's files on the server (checkout, home folder, outputs)"
 _EXCEEDS: Final = {
     DiskLimit.MEGABYTES: f"{_FILES} take up more than {{most}} MB of disk, the limit that `disk-mb`"
     " under `[sandbox]` sets",
-    DiskLimit.FILES: f"{_FILES} are more than {{most}}, which is the limit",
+    DiskLimit.FILES: f"{_FILES} number more than {{most}}, which is the limit",
     DiskLimit.LEVELS: f"{_FILES} are in folders nested more than {{most}} levels deep, which is the"
     " limit",
     DiskLimit.READABLE: f"a folder among {_FILES} cannot be read, so that its size is unknown",
@@ -181,7 +181,7 @@ def freezing(facts: Facts) -> Command | None:
 
 
 def is_undone(command: Command, facts: Facts) -> bool:
-    """Whether a later `unfreeze` undid this `freeze`: a reply to it would be untrue."""
+    """Whether the command is a `freeze` that a later `unfreeze` undid, so that it gets no reply."""
     later = (one for one in facts.commands if one.kind == "unfreeze" and one.at > command.at)
     return command.kind == "freeze" and any(later)
 

@@ -56,7 +56,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.SETUP_FAILED: Advice(
         "Read the output of the set-up (the tab Set-up of the session's page, or on the server "
         "`mergewright logs SESSION --step setup`), fix the setting `setup` under `[projects.NAME]` "
-        "or what its commands need, then write `/mergewright start`.",
+        "or what its commands need, run `mergewright reload` if you changed the setting, then "
+        "write `/mergewright start`.",
         _WARNING,
         again="start",
     ),
@@ -65,7 +66,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
         _WARNING,
     ),
     Reason.AUTH_FAILED: Advice(
-        "On the server, give the agent a valid key or login, then write `/mergewright restart`."
+        "On the server, give the agent a valid key or login, then write `/mergewright restart`. If "
+        "the key is in `mergewright.env`, restart the server first."
     ),
     Reason.USAGE_LIMIT: Advice(
         "The session resumes by itself when the limit is reset. If you raise the limit, write "
@@ -77,16 +79,17 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.DISK_LIMIT: Advice(
         "On the server, remove what the session does not need from its workspace and home folder, "
-        "or make the unreadable folder readable; if the message names `disk-mb`, you can raise "
-        "this setting instead. The session then resumes by itself.",
+        "or make the unreadable folder readable. If the message names `disk-mb`, you can raise "
+        "this setting instead and run `mergewright reload`. The session then resumes by itself; "
+        "after an excess of `disk-mb`, once its files take up less than nine tenths of it.",
         _WARNING,
     ),
     Reason.REPOSITORY_ARCHIVED: Advice(
         "Unarchive the repository; the session then resumes by itself.", _INFO
     ),
     Reason.PROJECT_REMOVED: Advice(
-        "Put `[projects.NAME]` back into the configuration, or install the App on the repository "
-        "again; the session then resumes by itself.",
+        "Put `[projects.NAME]` back into the configuration and run `mergewright reload`, or "
+        "install the App on the repository again; the session then resumes by itself.",
         _INFO,
     ),
     Reason.ISSUE_BLOCKED: Advice(
@@ -100,11 +103,13 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
     Reason.LABEL_REMOVED: Advice("Add the label or assignment again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
-        "Write `/mergewright budget +5` for five dollars more, or raise the budget in the "
-        "configuration."
+        "Write `/mergewright budget +5`, which raises this session's budgets in dollars by 5, and "
+        "those in hours and tokens in proportion; or raise the budget in the configuration and run "
+        "`mergewright reload`."
     ),
     Reason.TIMEOUT: Advice(
-        "On the server, run `mergewright logs SESSION`, then write `/mergewright start`.",
+        "On the server, run `mergewright doctor` and read the server's log to see what took so "
+        "long; once that is fixed, write `/mergewright start`.",
         _WARNING,
         again="start",
     ),
@@ -178,8 +183,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
         f"Look at {_TERMINAL}, and resolve what blocks the agent.", _URGENT, again="restart"
     ),
     Reason.NO_PROGRESS: Advice(
-        f"Look at {_TERMINAL}; write `/mergewright tell TEXT` to tell the agent how to "
-        "continue, or end the session with `/mergewright stop`.",
+        f"Look at {_TERMINAL}, or end the session with `/mergewright stop`.",
         _URGENT,
         again="restart",
     ),
@@ -204,13 +208,14 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.PAUSED_BY_PERSON: Advice("Write `/mergewright resume` to continue.", _INFO),
     Reason.PERSON_PUSHED: Advice(
-        "A person pushed to the branch, so the agent gets no more work for now. To give it work "
-        "again, write `/mergewright resume` or tell it what to do.",
+        "Somebody other than Mergewright pushed to the branch, so the agent gets no more work for "
+        "now. To give it work again, write `/mergewright resume`, or `/mergewright tell TEXT` with "
+        "what to do.",
         _INFO,
     ),
     Reason.NO_SLOT: Advice(
         "The session starts by itself when another session ends or rests; an administrator can "
-        "raise the limits (`[limits]`, `max-parallel`).",
+        "raise the limits (`[limits]`, `max-parallel`) and run `mergewright reload`.",
         _INFO,
     ),
     Reason.NO_MEMORY: Advice(

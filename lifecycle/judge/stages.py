@@ -86,7 +86,7 @@ def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
         recheck_at = earliest(recheck_at, budget.until)
         return _queued(view, budget._replace(key=None), recheck_at)
     if not view.facts.slot:
-        waits = view.facts.waits or "it waits for its turn in the queue"
+        waits = view.facts.waits or "the session waits for its turn in the queue"
         return _queued(view, Finding(None, reason_of(waits), waits), recheck_at)
     return Stage.SPAWNING, _AT_WORK, recheck_at
 
@@ -101,7 +101,7 @@ def _blocked(issues: tuple[str, ...], *, in_circle: bool) -> Finding:
 
     People are notified of circular waits.
     """
-    why = f"it waits for {', '.join(issues)}"
+    why = f"the session waits for {', '.join(issues)}"
     if not in_circle:
         return Finding(None, Reason.ISSUE_BLOCKED, why)
     which = "which waits" if len(issues) == 1 else "at least one of which waits"
@@ -130,8 +130,7 @@ def _terminated(view: SessionView) -> Finding | None:
     if pull is not None and pull.state is _CLOSED:
         return Finding(None, Reason.PR_CLOSED, "the pull request was closed without a merge")
     if not issue.open and issue.state_reason != _COMPLETED:
-        how = f" as {issue.state_reason}" if issue.state_reason else ""
-        return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed{how}")
+        return Finding(None, Reason.ISSUE_CLOSED, _closed(issue.state_reason))
     if not issue.labelled:
         return Finding(
             None,
@@ -139,6 +138,13 @@ def _terminated(view: SessionView) -> Finding | None:
             "the label or assignment that requested the agent was removed",
         )
     return None
+
+
+def _closed(how: str) -> str:
+    """Return how an issue was closed. `how`: GitHub's `state_reason`, or `deleted`, or empty."""
+    if how == "deleted":
+        return "the issue was deleted or moved to another repository"
+    return f"the issue was closed as {how.replace('_', ' ')}" if how else "the issue was closed"
 
 
 def _errored(view: SessionView) -> Finding | Recheck | None:

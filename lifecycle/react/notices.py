@@ -91,7 +91,10 @@ def acknowledge(judged: Judged) -> Wanted:
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:
-    """React to each unsent remark on the issue since the session began or was restored."""
+    """React to each new remark on the issue that was not sent to the agent yet.
+
+    A remark is new if it was made after the session began or was last restored.
+    """
     view = judged.view
     began = view.facts.restored_at or view.facts.created
     began = began.replace(microsecond=0)  # As GitHub's times are.
@@ -134,7 +137,7 @@ def warn(judged: Judged) -> Wanted:
     for reached in view.budgets.nearly:
         key = budget_key(reached, view.facts, view.now)
         budget = describe(reached, view.facts, view.policy)
-        because = f"{view.policy.budget_warning:.0%} of {budget} is used"
+        because = f"at least {view.policy.budget_warning:.0%} of {budget} is used"
         yield judged.comment(
             keys.warning(key), "warning", session=view.facts.session, because=because
         )

@@ -1,9 +1,9 @@
 """Isolation by bubblewrap: namespaces, a seccomp filter and control groups, without a daemon.
 
 The program runs as user 1000 of a user namespace of its own, without capabilities. Outside the
-namespace it has the user ID of the bot, which owns its files on disk. If that is root's, the kernel
-lets the program open some files of /proc, because it checks only the user ID there, not
-capabilities. Such files are read-only or hidden here (`_PROC_READ_ONLY`, `_PROC_HIDDEN`).
+namespace it has the user ID of the bot, which owns the program's files on disk. If the bot is root,
+the kernel lets the program open some files of /proc, because for these files it checks only the
+user ID, not capabilities. They are read-only or hidden here (`_PROC_READ_ONLY`, `_PROC_HIDDEN`).
 
 The program keeps the terminal of its pane, and with it job control and the window's size. The
 seccomp filter refuses the system calls that type into a terminal, so that the program needs no
@@ -48,25 +48,25 @@ _INNER_INSIDE = "/run/mergewright/inner.pyc"
 _PROXY_INSIDE = "/run/mergewright/proxy"
 _TMP = "/tmp"  # noqa: S108 - that of the sandbox.
 _SECCOMP = 9  #: The descriptor of the filter.
-_PORT = 8  #: That of the socket by which the bot reaches the program's port.
-_FIRST_FILE = 10  #: That of the first of `_files`; the next one has the next number.
+_PORT = 8  #: The descriptor of the socket by which the bot reaches the program's port.
+_FIRST_FILE = 10  #: The descriptor of the first of `_files`; the others follow in their order.
 _USER = 1000
 _ETC = tuple(Path("/etc", name) for name in ETC)
 _TRY_SECONDS = 20
 #: The run's memory limit is divided by this to get the size of each temporary folder, whose files
 #: count towards that limit.
 _TMP_SHARE = 2
-_TMP_MB = 2048  #: The same size without a memory limit.
-_SHORT_TMP_BYTES = 16 * 1024 * 1024  #: The size for a short program.
+_TMP_MB = 2048  #: The size of each temporary folder if the run has no memory limit.
+_SHORT_TMP_BYTES = 16 * 1024 * 1024  #: The size of the temporary folder of a short program.
 _NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
     *("--unshare-cgroup-try", "--uid", str(_USER), "--gid", str(_USER)),
     *("--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent"),
 )
-#: bubblewrap leaves /proc/sys writable for root: core_pattern there runs programs on the host.
+#: bubblewrap leaves /proc/sys writable for root, and core_pattern there runs programs on the host.
 _PROC_READ_ONLY = ("/proc/sys", "/proc/sysrq-trigger", "/proc/mtrr", "/proc/pressure")
-#: Containers hide the first four too. They show the machine's keys and timers, and the others its
-#: memory to whatever has the user ID of root.
+#: Files that show the machine's memory, keys and timers to programs with the user ID of root.
+#: Containers hide the first four, too.
 _PROC_HIDDEN = (
     *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list"),
     *("/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup"),
@@ -228,8 +228,8 @@ def _system(tmp_mb: int) -> Iterator[str | Path]:
 def _files(home: str) -> Iterator[tuple[str, Path | bytes]]:
     """Yield the path of each of the sandbox's own files, with the file to copy or the content.
 
-    They are files of /etc, and the first process. They are copied, because mounting takes longer:
-    `bwrap` reads the list of all mounts for each mount. `home` is the value of HOME.
+    They are files of /etc, and the code of the first process. They are copied, because mounting
+    takes longer: `bwrap` reads the list of all mounts for each mount. `home` is the value of HOME.
     """
     for file in _ETC:
         if file.is_file() and os.access(file, os.R_OK):
@@ -280,4 +280,7 @@ def _try(launch: Launch) -> str:
 
 
 def _remedy(words: str, remedies: Iterable[tuple[str, str]]) -> str:
-    return next((remedy for sign, remedy in remedies if sign in words), "run `bwrap` by hand")
+    return next(
+        (remedy for sign, remedy in remedies if sign in words),
+        "see what `bwrap --ro-bind / / --unshare-all true` prints",
+    )

@@ -54,7 +54,7 @@ _SECONDS = 20.0
 _LOOK_SECONDS = 5.0  #: The time-out in `remove_orphans`, which all runs wait for.
 _PATIENCE_SECONDS = 60  #: How long to wait for an engine that restarts while it makes a container.
 _PING_SECONDS = 1.0
-_UNSTARTED_SECONDS = 600  #: After this time no client starts the container any more.
+_UNSTARTED_SECONDS = 600  #: After this time no client starts a container that it made.
 _NOT_FOUND = 404
 _REMOVED = (_NOT_FOUND, 409)  #: 409: the engine is about to remove it.
 
@@ -84,11 +84,11 @@ class Containers:
     def __init__(self, engine: str, bubblewrap: Bubblewrap) -> None:
         self._name, self._bubblewrap = engine, bubblewrap
         self._worked: set[Container] = set()
-        self._rootless: dict[tuple[str, int, int], bool] = {}  #: By socket, of the last engine.
+        self._rootless: dict[tuple[str, int, int], bool] = {}  #: Of the last engine, by its socket.
         self._user = f"{os.getuid()}:{os.getgid()}"
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Find the image, and try a program unless one has run; see `Isolation.unavailable`."""
+        """Return why containers do not work, after a trial; see `Isolation.unavailable`."""
         try:
             engine = self._engine()
             self._make_image(engine, container)  # Each time: people clean up images.
@@ -210,7 +210,9 @@ class Containers:
                     self._remove(engine, container["Id"])
             self._remove_unstarted(engine)
         except EngineError as error:
-            raise RuntimeFailure(f"{self._name} keeps containers of ended runs: {error}") from None
+            raise RuntimeFailure(
+                f"{self._name}: containers of ended runs cannot be removed: {error}"
+            ) from None
         return bool(found)
 
     def _remove_unstarted(self, engine: Engine) -> None:
@@ -260,9 +262,7 @@ class Containers:
         return Engine(next(filter(os.path.exists, paths), paths[-1]), seconds)
 
     def _make_image(self, engine: Engine, container: Container) -> None:
-        """Make sure that the image exists.
-
-        The image of this machine's programs is imported if it is missing.
+        """Make sure that the image exists; import that of this machine's programs if it is missing.
 
         Raises `EngineError`, also if an image that the operator has to make is missing.
         """
@@ -287,7 +287,7 @@ class Containers:
             info: Any = engine.call("GET", "/info")
             if info.get("DefaultRuntime") != wanted:
                 raise EngineError(
-                    f"its API takes no OCI runtime: name {wanted} in its containers.conf",
+                    f"its API cannot choose the OCI runtime: name {wanted} in its containers.conf",
                     _NOT_FOUND,
                 )
 
@@ -342,8 +342,9 @@ class Containers:
             "PidsLimit": limits.processes or -1,
             "NanoCpus": int(limits.cpus * 1e9),
             "LogConfig": {"Type": "none"},
-            # Not a run's, which a restart of Docker 20.10 would then kill in spite of live-restore
-            # (measured); its client or a look removes it. Others end with their client alone.
+            # Not for a run: a restart of Docker 20.10 would then kill its container in spite of
+            # live-restore (measured). Its client or `remove_orphans` removes the container. Other
+            # containers end with their client.
             "AutoRemove": not is_run,
         }
         if container.oci_runtime:

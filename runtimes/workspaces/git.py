@@ -92,8 +92,11 @@ _REMEDIES = (
         r"|an address without HTTPS",
         "check the repository's Git LFS server and its quota",
     ),
-    (r"\.lock': File exists", "if no git runs there, remove the lock file it names"),
-    (r"[Pp]ermission denied", "give access to it to the user that runs Mergewright"),
+    (r"\.lock': File exists", "if no git runs there, remove the lock file that the message names"),
+    (
+        r"[Pp]ermission denied",
+        "give the user that runs Mergewright access to the path that the message names",
+    ),
 )
 
 
@@ -123,10 +126,10 @@ class GitFailure(Exception):
 
 
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
-    """Make a bare repository without hooks. It borrows the objects of the repositories `borrow`.
+    """Make a bare repository without hooks that borrows the objects of the repositories `borrow`.
 
     See `objects/info/alternates` in gitrepository-layout(5). Raises `GitFailure`, and `OSError`,
-    e.g. if `repository` exists.
+    also if `repository` exists.
     """
     repository.mkdir(mode=0o700)
     git(repository, "init", "--quiet", "--bare", "--template=")
@@ -197,7 +200,12 @@ def git(
         words = f"File too large: it printed more than {most} bytes"
         raise GitFailure(command, place, words, "look for huge files there") from None
     except RuntimeFailure as failure:  # There is no sandbox.
-        raise GitFailure(command, place, str(failure), "make the sandbox work again") from None
+        raise GitFailure(
+            command,
+            place,
+            str(failure),
+            "`mergewright doctor` says what is wrong with the isolation",
+        ) from None
     except subprocess.TimeoutExpired:
         words = f"it did not end within {seconds:g} seconds"
         remedy = "look for a slow disk or network, then try again"
@@ -218,7 +226,7 @@ def git(
 
 
 def ask(repository: Path, *args: str) -> str | None:
-    """Run a git command that exits with 1 for "no". Return its output, or None if it says "no"."""
+    """Run a git command that exits with 1 for "no"; return its output, or None for "no"."""
     try:
         return git(repository, *args)
     except GitFailure as failure:
@@ -261,7 +269,7 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
 def nested_repositories(status: Iterable[str]) -> list[str]:
     """Return the repositories in a checkout, given entries of `git status --porcelain`.
 
-    The entries are those with `--untracked-files=all`, in which no other folder is untracked.
+    The entries are those with `--untracked-files=all`, which list no other untracked folders.
     """
     untracked = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in untracked if path.endswith("/")]
@@ -300,8 +308,8 @@ def _finished(
 ) -> tuple[int, str]:
     """Copy a process's output until its end; return its exit code and its first errors.
 
-    Its whole process group is killed after `seconds`, or once it has printed more than `most`
-    bytes; 0 means no limit.
+    The whole process group is killed after `seconds`, or once the process has printed more than
+    `most` bytes. If `most` is 0, the output has no limit.
     """
     with process:
         try:

@@ -23,7 +23,7 @@ def check_pipes(*places: Path) -> None:
     try:
         name = pipe_of_git(*places)
     except subprocess.TimeoutExpired:
-        words = "it has too many files to look for pipes"
+        words = "the workspace has too many files to look for pipes"
         raise GitFailure("status", str(places[0]), words, _LESS) from None
     if name:
         raise GitFailure("status", str(places[0]), f"{name} is a pipe, not a file", _REMEDY)

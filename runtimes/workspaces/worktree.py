@@ -110,7 +110,7 @@ class Worktree:
 
     @property
     def spoiled(self) -> bool:
-        """Whether there may be work in the workspace, although nothing marks it as complete.
+        """Whether files, maybe work, are there, though it is neither complete nor being made.
 
         An empty folder is not spoiled: a killed `create` can leave one.
         """
@@ -172,7 +172,7 @@ class Worktree:
         return True
 
     def update_origin(self, *commits: str) -> None:
-        """Bring a clone's `origin` up to date, with these commits and where they left the base."""
+        """Update a clone's `origin`, with `commits` and their merge bases with `base`."""
         if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():
@@ -252,18 +252,18 @@ class Worktree:
         If something other than the session's branch is checked out, these are its commits. If the
         session's branch is checked out and has no commits of its own, they are those of the other
         branch with the newest commit. Returns None if there are no such commits. `known` is the
-        last commit known of the session's branch, if the agent renamed or removed that branch.
+        last known commit of the session's branch, which the agent may have renamed or removed.
         """
         with self._locked():
             tip, base = self.head() or known, self._marker.read_text()
             return off_branch.find(self._git, self.branch, tip, base)
 
     def adopt(self, old: str, new: str, at: str = "") -> bool:
-        """Move the session's branch from `old` to `new`, which is checked out; attach HEAD to it.
+        """Move the session's branch from `old` to `new`, and attach HEAD to the branch.
 
-        If another commit than `new` is checked out, `at` names it; it has the same files. Call it
-        only while the agent is at rest. Idempotent without `at`. Returns False if this commit is
-        not checked out, or if the branch exists and is at neither `old` nor `new`.
+        The checked-out commit must be `at` or, if that is empty, `new`; both have the same files.
+        Call it only while the agent is at rest. Idempotent without `at`. Returns False if another
+        commit is checked out, or if the branch exists and is at neither `old` nor `new`.
         """
         with self._locked():
             here = refs.checked_out(self.repository, self.path.name)
@@ -290,7 +290,7 @@ class Worktree:
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files; return those that differ in the commit `head`."""
+        """Restore the held files; return those that differ between the held commit and `head`."""
         with self._locked():
             return [readable(name) for name in self._steering.put_back(head)]
 
@@ -306,7 +306,7 @@ class Worktree:
 
     @property
     def lfs_stores(self) -> Sequence[Path]:
-        """The folders in which git-lfs in the session keeps files: hostile input."""
+        """The folders of this session's LFS files, the agent's and the bot's: hostile contents."""
         return [place / "lfs" / "objects" for place in (self.repository, self._view)]
 
     def in_checkout(self, names: Collection[str]) -> Collection[str]:
@@ -337,7 +337,7 @@ class Worktree:
     def _locked(self) -> Iterator[None]:
         """Lock the bot's repository, which borrows the session's objects."""
         if not self.made:
-            raise GitFailure("status", str(self.place), "it is incomplete", "make it again")
+            raise GitFailure("status", str(self.place), "it is incomplete", "restart the session")
         with (self.place / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             repositories.remove_locks(self._view)
@@ -348,9 +348,9 @@ class Worktree:
     ) -> str | None:
         """Commit all files as they are, without moving the branch, and return the commit.
 
-        Ignored files are left out. Its parents are the commit of `_anchor`, the `unpublished` ones
-        and the `earlier` snapshot. Returns None if all files are committed and all commits
-        published. The session's repository is not touched.
+        Ignored files are left out. The parents of the new commit are `_anchor(known)`, the commits
+        `unpublished`, and the `earlier` snapshot if there is one. Returns None if no file differs
+        from `_anchor(known)` and `unpublished` is empty. The session's repository is not touched.
         """
         with self._locked():
             anchor = self._anchor(known)
@@ -366,7 +366,7 @@ class Worktree:
             return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _anchor(self, known: str = "") -> str:
-        """Return the commit to compare with: the branch's, else a known one, else the base."""
+        """Return the commit to compare with: the branch's, any local one, `known` or the base."""
         found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"

@@ -177,7 +177,8 @@ def test_a_method_that_the_repository_forbids_is_replaced_by_an_allowed_one(merg
 def test_a_method_that_a_person_named_is_not_replaced(merger: Merger) -> None:
     result = merger.tries_to_land(REBASE, (MERGE,), asked=True)
     assert isinstance(result, Rejected)
-    assert result.why == "acme/widgets forbids rebase: first write `/mergewright merge merge`"
+    remedy = "write `/mergewright merge merge` and then `/mergewright retry`"
+    assert result.why == f"acme/widgets forbids rebase: {remedy}"
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [((MERGE, REBASE), False), (EVERY, True)])
@@ -189,7 +190,8 @@ def test_a_merge_that_would_close_other_issues_is_rejected_where_it_cannot_be_sq
     result = merger.tries_to_land(REBASE, allowed, asked)
     assert isinstance(result, Rejected)
     assert ("`/mergewright merge squash`" in result.why) == asked
-    assert f"a rebase would close other issues: reword the messages of {sha}" in result.why
+    said = f"with a rebase, the messages of {sha} would close other issues: reword these messages"
+    assert said in result.why
 
 
 def test_commits_merged_by_an_update_of_the_branch_are_not_listed_as_the_agents(

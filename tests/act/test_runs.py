@@ -182,7 +182,7 @@ def test_a_secret_is_not_pushed_even_if_a_later_commit_removes_it(site: Site) ->
     git(site.workspace.path, "rm", "--quiet", "b")
     site.commits("c")
     refusal = refuses_to_publish(site)
-    assert "a secret of the server" in refusal.why
+    assert "a key, token or password of Mergewright's server" in refusal.why
     assert refusal.reason is Reason.PUSH_REFUSED
     assert SECRET not in refusal.why
 

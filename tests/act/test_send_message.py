@@ -43,7 +43,7 @@ def test_a_message_that_does_not_arrive_is_sent_three_times_and_then_fails(
     terminal.site.runtime.prints(terminal.name, "one\n\n  two  words\n")
     result = terminal.is_sent()
     assert isinstance(result, Rejected)
-    assert f"{mark(terminal)} did not reach the agent" in result.why
+    assert f"{mark(terminal)} was sent 3 times and did not reach the agent" in result.why
     assert result.why.endswith("the agent's screen ends with: one | two words")
     assert len(terminal.typed) == 3
 

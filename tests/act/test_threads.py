@@ -40,4 +40,5 @@ def test_a_thread_is_resolved_only_on_request(site: Site, resolve: bool) -> None
     site.scenario.orders(site.id, reply)
     (due,) = site.scenario.store.outbox.due(site.scenario.clock())
     site.dispatcher(github).do(due, lambda: None)
-    assert github.done == ["T1 T2: Done in cafe.", *(["T1 T2 resolved"] if resolve else [])]
+    said = "T1 T2: The agent has read this conversation and then pushed cafe."
+    assert github.done == [said, *(["T1 T2 resolved"] if resolve else [])]

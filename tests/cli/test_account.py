@@ -77,7 +77,7 @@ def test_a_token_is_stored_for_later_commands(
     where = f"{people.url}account"
     says = f"Removed the token for {who['server']}. To revoke a personal token, open {where}\n"
     assert gone.out == says
-    assert "mergewright.toml not found" in mergewright("ls").err
+    assert "there is no mergewright.toml in this folder" in mergewright("ls").err
     assert mergewright("logout").code == 1
 
 
@@ -175,11 +175,11 @@ def test_a_configuration_comes_before_the_stored_server(
         '[agent-types.shell]\nprogram = "shell"\ncommand = ["cat"]\n',
         encoding="utf-8",
     )
-    assert "no database yet" in mergewright("ls").err
+    assert "no database for this user" in mergewright("ls").err
     assert mergewright("whoami").out.startswith("Commands use the database in")
     other = Path("other.toml")
     Path("mergewright.toml").rename(other)
-    assert "no database yet" in mergewright("ls", "--config", str(other)).err
+    assert "no database for this user" in mergewright("ls", "--config", str(other)).err
     assert "widgets-1" in mergewright("ls").out
 
 

@@ -198,7 +198,10 @@ def test_an_unsupported_preamble_is_refused(
     )
     result = mergewright("agents")
     assert result.code == 2
-    assert "agent-types.keyed.preamble = 'instructions-file': shell has first-message" in result.err
+    assert (
+        "agent-types.keyed.preamble = 'instructions-file': shell supports only first-message"
+        in result.err
+    )
 
 
 def test_an_agent_is_shown_before_there_was_any_session(mergewright: CommandLine) -> None:

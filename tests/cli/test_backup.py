@@ -26,7 +26,7 @@ def test_a_backup_is_restored_into_an_empty_data_folder(
 def test_a_backup_without_a_database_is_refused(mergewright: CommandLine, tmp_path: Path) -> None:
     refused = mergewright("backup", str(tmp_path / "backup"))
     assert refused.code == 1
-    assert "no database yet" in refused.err
+    assert "no database for this user" in refused.err
     assert not (tmp_path / "backup").exists()
 
 

@@ -112,7 +112,7 @@ def test_a_long_wait_is_explained(
                     store,
                     Status.QUEUED,
                     Reason.NO_SLOT,
-                    "it waits for its turn in the queue",
+                    "the session waits for its turn in the queue",
                     run=0,
                 )
             case "runs":
@@ -120,7 +120,7 @@ def test_a_long_wait_is_explained(
 
     a_bot(meanwhile)
     result = mergewright("chat", "widgets")
-    assert result.err.count("widgets-c1: it waits for its turn in the queue") == 1
+    assert result.err.count("widgets-c1: the session waits for its turn in the queue") == 1
     assert attached == ["=widgets-c1_r1"]
 
 

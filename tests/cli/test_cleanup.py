@@ -103,7 +103,7 @@ def _is_refused(release: Any) -> bool:
 def test_cleanup_without_a_database_is_refused(mergewright: CommandLine) -> None:
     output = mergewright("cleanup")
     assert output.code == 1
-    assert "no database yet" in output.err
+    assert "no database for this user" in output.err
 
 
 def test_preserved_work_is_shown_with_the_command_to_fetch_it(
@@ -118,7 +118,9 @@ def test_preserved_work_is_shown_with_the_command_to_fetch_it(
     sha = git(mirror, "commit-tree", tree, "-m", "Keep").strip()
     git(mirror, "update-ref", "refs/mergewright/preserved/widgets-12/1", sha)
     shown = " ".join(mergewright("show", session).out.split())
-    assert re.search(r"preserved when its workspace was removed run 1, \w+ ago: git fetch", shown)
+    assert re.search(
+        r"preserved when the workspace was removed; fetch it with: run 1, \w+ ago: git fetch", shown
+    )
     assert "refs/mergewright/preserved/widgets-12/1" in shown
     (kept,) = json.loads(mergewright("show", session, "--json").out)["preserved"]
     assert (kept["run"], kept["sha"]) == (1, sha)
@@ -178,6 +180,7 @@ def test_undecodable_deliveries_are_listed_and_processed_again(
     (everything,) = json.loads(mergewright("deliveries", "--all", "--json").out)
     assert (everything["id"], everything["state"]) == ("a-1", "failed")
     assert "failed" in mergewright("deliveries", "--all").out
+    assert "--all only lists deliveries" in mergewright("deliveries", "--all", "--retry").err
     assert json.loads(mergewright("deliveries", "--retry", "--json").out)["retried"] == 1
     with closing(Store(deployment.paths.database)) as store:
         assert [one.id for one in store.deliveries.waiting()] == ["a-1"]

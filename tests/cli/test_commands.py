@@ -300,7 +300,7 @@ def test_a_project_or_everything_is_frozen_and_unfrozen(
     assert mergewright("freeze", "--all").out.startswith("everything is already frozen\n")
     (all_of_it, one) = json.loads(mergewright("freeze", "--all", "--json").out)
     assert (all_of_it["scope"], one["scope"]) == ("", "project:widgets")
-    assert mergewright("unfreeze", "--all").out.startswith("everything is now unfrozen\n")
+    assert mergewright("unfreeze", "--all").out.startswith("the freeze of everything is undone\n")
     result = mergewright("unfreeze", "--all")
     says = (
         "mergewright: there is no freeze of everything to undo; project widgets is frozen by cli:"

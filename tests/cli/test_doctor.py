@@ -163,7 +163,7 @@ def test_a_data_directory_readable_by_others_fails(lines: LineTail, deployment: 
 
 def test_a_missing_data_directory_is_fine(lines: LineTail, deployment: Deployment) -> None:
     deployment.paths.data.rmdir()
-    assert lines()["data folder"].endswith("will be created")
+    assert lines()["data folder"].endswith("does not exist for this user; `serve` would create it")
 
 
 def test_an_unwritable_data_directory_fails(lines: LineTail, deployment: Deployment) -> None:

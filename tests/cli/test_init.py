@@ -76,7 +76,7 @@ def test_options_answer_all_questions(
     assert "ada may write to acme/widgets." in done.out
     assert "acme/widgets sends webhooks to https://bot.example/webhooks/github" in done.out
     assert f"mergewright serve --config {folder}/mergewright.toml" in done.out.splitlines()[-1]
-    assert "Give the agent its key" not in done.out
+    assert "Let the agent sign in" not in done.out
     assert f"1. Load the secrets:        set -a; . {folder}/mergewright.env; set +a" in done.out
     secrets = folder / files.SECRETS
     assert secrets.stat().st_mode & 0o777 == 0o600
@@ -97,7 +97,7 @@ def test_defaults_poll_github_and_use_the_strongest_sandbox(run: Init, folder: P
     done = run("--repository", "acme/Widgets_2")
     assert done.code == 0, done.err
     assert "ANTHROPIC_API_KEY is not set: add it to mergewright.env." in done.out
-    assert "1. Give the agent its key:  step 3 of Install in README.md" in done.out
+    assert "1. Let the agent sign in:   step 3 of Install in README.md" in done.out
     settings, found = load(folder / files.CONFIGURATION, environment(folder / files.SECRETS))
     assert settings.polls
     assert settings.projects["widgets-2"].agent == "claude"

@@ -83,6 +83,7 @@ def test_a_test_message_that_fails_is_explained_without_the_url(
 
 @pytest.mark.usefixtures("receiver")
 def test_an_unknown_notifier_is_refused(mergewright: CommandLine) -> None:
+    assert mergewright("notify", "team").err == "mergewright: NAME works only with --test\n"
     refused = mergewright("notify", "teams", "--test")
     assert refused.code == 2
     assert "no notifier 'teams'; did you mean 'team'? known: pager, team" in refused.err

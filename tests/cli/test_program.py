@@ -177,7 +177,7 @@ def test_unknown_programs_and_runtimes_are_refused(
 def test_before_the_first_start_there_is_no_database(mergewright: CommandLine) -> None:
     result = mergewright("ls")
     assert result.code == 1
-    assert "no database yet; `mergewright serve` creates it" in result.err
+    assert "no database for this user; `mergewright serve` creates it" in result.err
 
 
 @pytest.fixture

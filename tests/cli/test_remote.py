@@ -207,7 +207,7 @@ def test_a_remote_session_is_waited_for(
     session = site.session(1)
     result = mergewright("wait", session, "--for", "merged", "--timeout", "0.1")
     assert result.code == 1
-    assert result.err == "mergewright: widgets-1 is working after 0.1 s\n"
+    assert result.err == "mergewright: gave up after 0.1 s: widgets-1 is still working\n"
     site.end(session, Status.MERGED)
     assert mergewright("wait", session, "--for", "merged").code == 0
     assert mergewright("wait", session, "--for", "needs_input").code == 1

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from bot.store import Configuration, Destination, Observation, Store
+from lifecycle.judge.reasons import advice_on
 from lifecycle.model.facts import Frozen, Issue
 from lifecycle.model.status import Reason, Status
 from tests.cli.conftest import CommandLine, Deployment
@@ -83,10 +84,7 @@ def test_a_session_that_failed_is_listed_with_its_remedy(
     shown = " ".join(mergewright("ls").out.split())
     assert "widgets-1 " not in shown
     assert "widgets-2 errored" in shown
-    assert (
-        "-> On the server, run `mergewright logs SESSION`, then write `/mergewright start`."
-        in shown
-    )
+    assert f"-> {advice_on(Reason.TIMEOUT)}" in shown
     assert [one["id"] for one in json.loads(mergewright("ls", "--json").out)] == [failed]
 
 
@@ -97,7 +95,7 @@ def test_why_prints_facts_signals_and_next_actions(
     before = deployment.paths.database.read_bytes()
     result = mergewright("why", session)
     assert result.code == 0
-    assert result.out.startswith("widgets-12 queued  It waits for its turn in the queue")
+    assert result.out.startswith("widgets-12 queued  The session waits for its turn in the queue")
     order = ["facts", "signals", "next actions", "next decision"]
     places = [result.out.index(f"\n{word}") for word in order]
     assert places == sorted(places)

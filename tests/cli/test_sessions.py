@@ -153,7 +153,10 @@ def test_a_session_is_waited_for(
 ) -> None:
     session = deployment.has_session()
     result = mergewright("wait", session, "--for", "merged", "--timeout", "0")
-    assert (result.code, result.err) == (1, "mergewright: widgets-12 is working after 0 s\n")
+    assert (result.code, result.err) == (
+        1,
+        "mergewright: gave up after 0 s: widgets-12 is still working\n",
+    )
 
     def merges(_: float) -> None:
         deployment.has_ended(session, Status.MERGED, Reason.PR_MERGED)

@@ -184,12 +184,12 @@ ANSWERS = {
         "projects.w.policy.mode = 'mrege': did you mean 'merge'? known: merge, observe, propose"
     ),
     f"{PROJECT}repository = 'a/w'\nports = 3\nport-range = '2000-2001'": (
-        "projects.w.port-range = '2000-2001': expected FIRST-LAST with at least 3 of the ports from"
-        " 1024 to 65535"
+        "projects.w.port-range = '2000-2001': expected FIRST-LAST within 1024-65535; number of"
+        " ports needed: 3"
     ),
     f"{PROJECT}repository = 'a/w'\nport-range = '80-2001'": (
-        "projects.w.port-range = '80-2001': expected FIRST-LAST with at least 1 of the ports from"
-        " 1024 to 65535"
+        "projects.w.port-range = '80-2001': expected FIRST-LAST within 1024-65535; number of ports"
+        " needed: 1"
     ),
     f"{PROJECT}repository = 'a/w'\npolicy.session-usd = -1": (
         "projects.w.policy.session-usd = -1.0: expected 0 or more"
@@ -295,17 +295,17 @@ def test_the_clone_url_can_be_configured() -> None:
 @pytest.mark.parametrize(
     ("lines", "wrong"),
     [
-        ('push-to = "fork"\nfork = "bot/widgets"', False),
-        ('push-to = "fork"', True),
-        ('push-to = "fork"\nfork = "widgets"', True),
-        ('fork = "bot/widgets"', True),
+        ('push-to = "fork"\nfork = "bot/widgets"', ""),
+        ('push-to = "fork"', "'': expected 'owner/name', because push-to is \"fork\""),
+        ('push-to = "fork"\nfork = "widgets"', "'widgets': expected 'owner/name'"),
+        ('fork = "bot/widgets"', "'bot/widgets': set push-to = \"fork\" too, or remove it"),
     ],
 )
-def test_a_fork_is_named_where_branches_are_pushed_to_one(lines: str, wrong: bool) -> None:
+def test_a_fork_is_named_where_branches_are_pushed_to_one(lines: str, wrong: str) -> None:
     text = f'[projects.widgets]\nrepository = "acme/widgets"\nagent = "a"\n{lines}\n'
     text += '[agent-types.a]\nprogram = "shell"\n'
     if not wrong:
         assert settings_of(text, "mergewright.toml").projects["widgets"].home == "bot/widgets"
         return
-    with pytest.raises(ConfigError, match=r"projects\.widgets\.fork = .*expected 'owner/name'"):
+    with pytest.raises(ConfigError, match=rf"projects\.widgets\.fork = {wrong}"):
         settings_of(text, "mergewright.toml")

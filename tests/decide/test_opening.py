@@ -137,7 +137,7 @@ def test_a_second_label_is_answered_with_the_session_that_exists(
     assert len(bench.store.sessions.all()) == 1
     decision = decide(facts, Policy(), bench.scenario.clock())
     answers = [a.values["text"] for a in decision.actions if isinstance(a, Comment)]
-    why = "it waits for its turn in the queue."
+    why = "the session waits for its turn in the queue."
     reply = f"There is already a session here (queued): {why} {advice_on(Reason.NO_SLOT)}"
     assert answers == [reply] * len(commanded)
 

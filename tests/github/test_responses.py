@@ -86,7 +86,7 @@ def test_temporary_failures_are_retried_later(
     [
         (401, b'{"message":"Bad credentials"}', "Bad credentials. Check that the token"),
         (403, b'{"message":"Resource not accessible by integration"}', "permission it lacks"),
-        (404, b'{"message":"Not Found"}', "Not Found. Check that it exists"),
+        (404, b'{"message":"Not Found"}', "Not Found. Check that what the request names exists"),
         (410, b'{"message":"Issues are disabled"}', "Issues are disabled"),
         (422, b'{"message":"Validation Failed","errors":["a","b"]}', "Validation Failed; a; b"),
         (422, b'{"message":"Validation Failed","errors":"a"}', "Validation Failed; a"),

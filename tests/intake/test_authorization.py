@@ -76,7 +76,7 @@ def test_a_command_without_a_session_is_answered_once(conversation: Conversation
     conversation.commands.settle()
     ((number, body),) = conversation.comments
     assert number == 12
-    assert "`/mergewright stop` did nothing: there is no session" in body
+    assert "The command `stop` did nothing: there is no session" in body
 
 
 def test_a_command_without_a_session_and_one_that_opens_it_are_acknowledged(

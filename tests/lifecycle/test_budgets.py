@@ -81,7 +81,9 @@ def test_public_repositories_show_no_amounts(
     sentence = (found.because, *budget_notices(found).values(), *budget_notices(nearly).values())
     assert len(sentence) == 3
     if not name.endswith("_hours"):
-        assert not any(sign.isdecimal() for text in sentence for sign in text.removeprefix("80%"))
+        assert not any(
+            sign.isdecimal() for text in sentence for sign in text.removeprefix("at least 80%")
+        )
     private = replace(public, issue=replace(public.issue, private=True))
     assert decision(private, **limit, public_cost=False).because == why
 
@@ -111,7 +113,7 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
     found = decision(session, **{name: amount / 0.8})
     assert found.status is Status.WORKING
     ((key, sentence),) = budget_notices(found).items()
-    assert sentence.startswith("80% of ")
+    assert sentence.startswith("at least 80% of ")
     assert key.startswith("warning:budget:")
     assert (
         budget_notices(
@@ -121,7 +123,7 @@ def test_at_80_percent_of_a_budget_people_are_warned_once_and_the_session_contin
     )
     assert budget_notices(decision(session, **{name: amount / 0.79})) == {}
     other = decision(session, **{name: amount / 0.5}, budget_warning=0.5)
-    assert next(iter(budget_notices(other).values())).startswith("50% of ")
+    assert next(iter(budget_notices(other).values())).startswith("at least 50% of ")
 
 
 @pytest.mark.parametrize("name", SPENT)

@@ -44,7 +44,7 @@ def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
     assert assigned.waits == {
-        "c": "the server has no free session slot (limit: 2, including any kept for others)"
+        "c": "the server has no free session slot (limit: 2, slots kept for others included)"
     }
 
 
@@ -57,25 +57,25 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
     [
         (
             {"sessions": 1},
-            "the server has no free session slot (limit: 1, including any kept for others)",
+            "the server has no free session slot (limit: 1, slots kept for others included)",
         ),
         (
             {"projects": {"widgets": 1}},
             "the project widgets has no free session slot "
-            "(limit: 1, including any kept for others)",
+            "(limit: 1, slots kept for others included)",
         ),
         (
             {"agent_types": {"claude": 1}},
             "the agent type claude has no free session slot "
-            "(limit: 1, including any kept for others)",
+            "(limit: 1, slots kept for others included)",
         ),
         (
             {"agents": {"claude": 1}},
-            "the agent claude has no free session slot (limit: 1, including any kept for others)",
+            "the agent claude has no free session slot (limit: 1, slots kept for others included)",
         ),
         (
             {"per_person": 1},
-            "@alice has no free session slot (limit: 1, including any kept for others)",
+            "@alice has no free session slot (limit: 1, slots kept for others included)",
         ),
         (
             {"sessions": 2, "reserved": 1},

@@ -20,49 +20,53 @@ QUEUED_MESSAGE = (
 )
 BY_ITSELF = (
     "The session starts by itself when another session ends or rests; an administrator can raise "
-    "the limits (`[limits]`, `max-parallel`)."
+    "the limits (`[limits]`, `max-parallel`) and run `mergewright reload`."
 )
 OVER = "The session has ended: pull request #34 was merged."
 
 #: The reply in a session under review.
 APPLIED = {
     "help": "The list.",
-    "status": "Review pending: waits for a review of ccccccc.\n- ",
-    "why": "Review pending: waits for a review of ccccccc.\n- ",
+    "status": "Review pending: waits for a review of ccccccc.\n\nThe merge is blocked by:\n\n- a",
+    "why": "Review pending: waits for a review of ccccccc.\n\nThe merge is blocked by:\n\n- a",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
-    "resume": "Nothing pauses the session any more: it continues as soon as the limits of "
-    "concurrent sessions allow it.",
+    "resume": "Nothing pauses the session now; if it was paused, it continues as soon as the "
+    "limits of concurrent sessions allow it.",
     "restart": "The agent is started again as soon as the limits of concurrent sessions allow it.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
     "merge": (
-        "The current commit is merged once nothing blocks it or pauses the session.\n"
-        "- a review is req"
+        "The current commit is merged once nothing blocks it and the session neither is paused nor "
+        "waits for a person.\n\nThe merge is blocked by:\n\n- a review is req"
     ),
     "update": "The branch is updated once the agent rests and nothing pauses the session.",
     "agent": "`codex` takes over once nothing pauses the session and the limits of concurrent "
     "sessions allow it.",
     "review": "The review starts once the agent rests",
-    "budget": "Budget raised.\n- spent: 0.00 of 10.00 USD",
+    "budget": "Budget raised.\n\nSo far spent: 0.00 of 10.00 USD",
 }
 #: A status in which the command is refused, and the reply.
 REFUSED = {
     "start": (
         S.QUEUED,
-        "There is already a session here (queued): it waits for its turn in the queue. "
+        "There is already a session here (queued): the session waits for its turn in the queue. "
         + BY_ITSELF,
     ),
     "adopt": (
         S.QUEUED,
-        "There is already a session here (queued): it waits for its turn in the queue. "
+        "There is already a session here (queued): the session waits for its turn in the queue. "
         + BY_ITSELF,
     ),
     "stop": (S.MERGED, "The session has already ended: pull request #34 was merged."),
     "pause": (S.MERGED, OVER),
-    "resume": (S.QUEUED, "The session is not paused (queued): it waits for its turn in the queue."),
+    "resume": (
+        S.QUEUED,
+        "The session is not paused (queued): the session waits for its turn in the queue.",
+    ),
     "restart": (
         S.QUEUED,
-        f"There is nothing to restart (queued): it waits for its turn in the queue. {BY_ITSELF}",
+        "There is nothing to restart (queued): the session waits for its turn in the queue. "
+        + BY_ITSELF,
     ),
     "retry": (S.ERRORED, "The session has ended: stopped. Write `/mergewright start` to continue."),
     "allow": (S.MERGED, OVER),
@@ -74,7 +78,8 @@ REFUSED = {
     "agent": (S.MERGED, OVER),
     "review": (
         S.QUEUED,
-        f"There is nothing to review (queued): it waits for its turn in the queue. {BY_ITSELF}",
+        "There is nothing to review (queued): the session waits for its turn in the queue. "
+        + BY_ITSELF,
     ),
     "budget": (S.MERGED, OVER),
 }
@@ -122,7 +127,9 @@ def test_after_a_merge_no_reply_offers_the_start_that_would_be_refused() -> None
 
 def test_a_question_in_a_reply_ends_with_its_own_mark() -> None:
     (text,) = answers(asking("status", IN[S.NEEDS_INPUT])).values()
-    assert text.startswith("Needs input: the agent asks: May I?\n- a review")
+    assert text.startswith(
+        "Needs input: the agent asks: May I?\n\nThe merge is blocked by:\n\n- a review"
+    )
 
 
 @pytest.mark.parametrize("given", [12, 34, 0])

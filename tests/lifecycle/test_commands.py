@@ -174,7 +174,7 @@ def test_status_and_why_list_the_blockers_and_the_spending() -> None:
         text = answer(asking(kind, session))
         assert text.startswith("Review pending: waits for a review of ccccccc.")
         assert "- a review is required" in text
-        assert "- spent: 1.50 of 5.00 USD, 7 tokens" in text
+        assert "So far spent: 1.50 of 5.00 USD, 7 tokens" in text
     assert answer(asking("why", IN[S.NEEDS_INPUT])).endswith(
         "or answer in the agent's terminal (on the server: `mergewright attach SESSION`)."
     )
@@ -185,14 +185,14 @@ def test_a_reply_on_github_names_no_cost_in_a_public_repository(kind: str) -> No
     public = replace(IN[S.REVIEW_PENDING], spent=Spending(cost_usd=1.5, tokens=7))
     private = replace(public, issue=replace(public.issue, private=True))
     text = answer(asking(kind, public, number=12))
-    assert "- spent: 0.0 hours of work" in text
+    assert "So far spent: 0.0 hours of work" in text
     assert "USD" not in text
     assert "tokens" not in text
-    assert "- spent: 1.50 of" in answer(asking(kind, private, number=12))
-    assert "- spent: 1.50 of" in answer(asking(kind, public)), "which only this machine shows"
+    assert "So far spent: 1.50 of" in answer(asking(kind, private, number=12))
+    assert "So far spent: 1.50 of" in answer(asking(kind, public)), "which only this machine shows"
     asked = command(kind, text=TEXT.get(kind, ""), number=12)
     shown = decision(replace(public, commands=(asked,)), public_cost=True)
-    assert "- spent: 1.50 of" in answer(shown)
+    assert "So far spent: 1.50 of" in answer(shown)
 
 
 def test_a_restart_starts_one_new_run_at_once() -> None:

@@ -55,7 +55,8 @@ ASKS: dict[str, Scenario] = {
         ready(*MERGE_COMMAND),
         S.MERGEABLE,
         does=f"{MERGES} Comment:answer",
-        says="The current commit is merged once nothing blocks it or pauses the session.",
+        says="The current commit is merged once nothing blocks it and the session neither is "
+        "paused nor waits for a person.",
         policy=PROPOSE,
     ),
     "never merge": Scenario(

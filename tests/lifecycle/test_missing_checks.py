@@ -68,7 +68,10 @@ def test_a_persons_merge_command_merges_without_them(mode: Mode, seconds: float)
     session = without_checks(command("merge", head=HEAD), seconds=seconds)
     assert merges(session, mode=mode) == [HEAD]
     reply = answers(decision(session, mode=mode))["command_applied:comment-merge"]
-    assert reply == "The current commit is merged once nothing blocks it or pauses the session."
+    assert reply == (
+        "The current commit is merged once nothing blocks it and the session neither is paused nor "
+        "waits for a person."
+    )
 
 
 def test_a_merge_command_from_before_the_settle_time_waits_for_them() -> None:

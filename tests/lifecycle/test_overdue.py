@@ -148,7 +148,7 @@ def test_a_merge_command_after_the_limit_merges_without_optional_checks() -> Non
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"issue": Issue(number=12, title="x", blocked_by=("#7",))}, "it waits for #7"),
+        ({"issue": Issue(number=12, title="x", blocked_by=("#7",))}, "the session waits for #7"),
         ({"slot": False, "waits": "the server is at its limit"}, "the server is at its limit"),
     ],
 )

@@ -66,8 +66,8 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by the limit on disk": (
         facts(agent=AT_WORK, work=replace(facts().work, disk=FULL), spent=Spending(cost_usd=5)),
         Reason.DISK_LIMIT,
-        "its files on the server (checkout, home folder, outputs) take up more than 20480 MB of "
-        "disk, the limit that `disk-mb` under `[sandbox]` sets",
+        "the session's files on the server (checkout, home folder, outputs) take up more than "
+        "20480 MB of disk, the limit that `disk-mb` under `[sandbox]` sets",
         "disk_limit:2030-01-01T11%3A59%3A00+00%3A00",
     ),
     "by a budget": (

@@ -64,7 +64,11 @@ def test_an_allowed_commit_is_pushed_with_all_its_changes() -> None:
     allowed = held(command("allow", at=ago(30), text=NEXT[:7]))
     assert pushes(allowed) == [do.Publish(key=parse(f"push:{NEXT}"), head=NEXT)]
     reply = answers(decision(allowed))
-    assert reply == {"command_applied:comment-allow": "The commit is pushed with all its changes."}
+    assert reply == {
+        "command_applied:comment-allow": (
+            "The commit is pushed as it is once the agent rests and nothing pauses the session."
+        )
+    }
 
 
 @pytest.mark.parametrize(
@@ -78,6 +82,13 @@ def test_allowing_another_commit_is_refused(text: str, answer: str) -> None:
     other = held(command("allow", at=ago(30), text=text))
     assert pushes(other) == []
     assert answers(decision(other)) == {"command_refused:comment-allow": answer}
+
+
+def test_a_held_commit_can_be_allowed_while_the_session_is_paused() -> None:
+    pause, allow = command("pause", at=ago(40)), command("allow", at=ago(30), text=NEXT[:7])
+    found = decision(held(pause, allow))
+    assert found.status is Status.PAUSED
+    assert "command_applied:comment-allow" in answers(found)
 
 
 def test_the_next_commit_after_an_allowed_one_is_held() -> None:

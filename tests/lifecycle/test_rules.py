@@ -184,7 +184,11 @@ F, P = CheckState.FAILED, CheckState.PENDING
 SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     "spawning": (facts(run=2), "the agent is being started", ()),
     "spawning the first": (facts(run=0), "the agent is being started", ()),
-    "queued": (facts(slot=False, run=0, agent=Agent()), "it waits for its turn in the queue", ()),
+    "queued": (
+        facts(slot=False, run=0, agent=Agent()),
+        "the session waits for its turn in the queue",
+        (),
+    ),
     "queued with a reason": (
         facts(slot=False, run=0, agent=Agent(), waits=NO_MEMORY),
         "the machine has too little free memory for another session",
@@ -211,10 +215,10 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=ended(1),
-            waits="the server has no free session slot (limit: 4, including any kept for others)",
+            waits="the server has no free session slot (limit: 4, slots kept for others included)",
         ),
         "the agent's program ended; it will be started again; the server has no free session slot "
-        "(limit: 4, including any kept for others)",
+        "(limit: 4, slots kept for others included)",
         (),
     ),
     "working, by evidence": (
@@ -226,9 +230,9 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server has no free session slot (limit: 4, including any kept for others)",
+            waits="the server has no free session slot (limit: 4, slots kept for others included)",
         ),
-        "stopped; the server has no free session slot (limit: 4, including any kept for others)",
+        "stopped; the server has no free session slot (limit: 4, slots kept for others included)",
         (),
     ),
     "red": (

@@ -194,7 +194,7 @@ BECAUSE: dict[str, tuple[Facts, Reason, str]] = {
     "issue": (
         facts(issue=Issue(number=12, title="x", open=False, state_reason="not_planned")),
         Reason.ISSUE_CLOSED,
-        "the issue was closed as not_planned",
+        "the issue was closed as not planned",
     ),
     "issue, no reason": (
         facts(issue=Issue(number=12, title="x", open=False)),

@@ -13,7 +13,7 @@ def test_a_session_that_depends_on_open_issues_is_queued_without_requesting_a_sl
     waiting = replace(facts(run=0, agent=Agent(), issue=issue), done={})
     found = decision(waiting)
     assert (found.status, found.reason) == (Status.QUEUED, Reason.ISSUE_BLOCKED)
-    assert found.because == "it waits for #7, acme/gears#3"
+    assert found.because == "the session waits for #7, acme/gears#3"
     assert (found.holds_slot, decision(replace(waiting, slot=False)).wants_slot) == (False, False)
     free = replace(waiting, issue=replace(issue, blocked_by=()))
     assert decision(replace(free, slot=False)).wants_slot
@@ -25,7 +25,7 @@ def test_issues_that_depend_on_each_other_are_reported_once() -> None:
     waiting = replace(facts(run=0, agent=Agent(), issue=issue), done={})
     found = decision(waiting)
     assert (found.status, found.reason) == (Status.QUEUED, Reason.ISSUES_IN_CIRCLE)
-    assert found.because == "it waits for #7, which waits for this issue in turn"
+    assert found.because == "the session waits for #7, which waits for this issue in turn"
     assert not decision(replace(waiting, slot=False)).wants_slot
     (notice,) = [key for key in keys(waiting) if key.startswith("notice:")]
     assert notice.startswith("notice:issues_in_circle:")

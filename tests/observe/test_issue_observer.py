@@ -96,7 +96,7 @@ def test_a_deleted_issue_ends_its_session(bench: Bench) -> None:
     assert facts.issue.title == "It breaks"
     decision = decide(facts, Policy(), bench.scenario.clock())
     assert decision.status is Status.TERMINATED
-    assert decision.because == "the issue was closed as deleted"
+    assert decision.because == "the issue was deleted or moved to another repository"
 
 
 def test_an_unreadable_issue_does_not_count_as_deleted(bench: Bench) -> None:

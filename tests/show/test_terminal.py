@@ -70,7 +70,9 @@ def test_without_commits_there_are_no_changes(site: Site) -> None:
 def test_a_removed_project_has_no_changes_to_show(site: Site) -> None:
     site.starts()
     site.commits("new.txt")
-    site.locations.projects.pop("widgets")
+    projects = site.locations.projects
+    assert isinstance(projects, dict)
+    projects.pop("widgets")
     with pytest.raises(NoChanges, match="project widgets is no longer configured"):
         shown(site).changes(site.id)
 

@@ -52,7 +52,7 @@ def test_a_bot_killed_at_every_boundary_does_everything_once(world: World) -> No
         agent.commits({"widgets.txt": "plugh\n"}, "Say plugh").ends_its_turn()
         pull.moves_from(second, PATIENCE)
         world.repo.closes_issues = False  # The bot does.
-        pull.ci_passes("unit").has_comment("Done in", PATIENCE).reviewer_approves()
+        pull.ci_passes("unit").has_comment("and then pushed", PATIENCE).reviewer_approves()
         eventually(lambda: pull.pull.merged, "the merge", PATIENCE)
         workspace = world.folder / "data" / "workspaces" / issue.id
         eventually(lambda: not workspace.exists(), "the worktree is gone", PATIENCE)

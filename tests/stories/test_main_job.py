@@ -29,7 +29,7 @@ def test_a_labelled_issue_becomes_a_merged_pull_request(world: World) -> None:
     issue.agent.commits({"widgets.txt": "xyzzy plugh\n"}, "Say plugh").ends_its_turn()
 
     pull.moves_from(second)
-    pull.ci_passes("unit").has_comment("Done in").reviewer_approves()
+    pull.ci_passes("unit").has_comment("read this conversation and then pushed").reviewer_approves()
     issue.becomes("merged")
 
     eventually(lambda: issue.issue.state == "closed", "the issue is closed")
@@ -40,5 +40,5 @@ def test_a_labelled_issue_becomes_a_merged_pull_request(world: World) -> None:
     assert len(issue.comments_by()) == 1
     report, answer = pull.comments_by()
     assert "session `widgets-1`" in report
-    assert "Done in" in answer
+    assert "read this conversation and then pushed" in answer
     assert [entry["kind"] for entry in issue.agent.received] == ["prompt", "message", "message"]

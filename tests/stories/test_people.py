@@ -18,7 +18,7 @@ def test_an_outsiders_label_and_commands_are_refused_and_answered_once(
     refused.issue.comment("/mergewright help", by=ALICE)
     eventually(lambda: len(refused.comments_by()) > 1, "the help is shown")
     reply, shown = refused.comments_by()
-    assert "mallory's label, command, review or comment was not acted on" in reply
+    assert "mallory's label, assignment, command, review or comment was not acted on" in reply
     assert shown.startswith("Write a command at the start of a line")
     assert refused.session is None
 
@@ -43,7 +43,7 @@ def test_an_outsiders_comment_never_reaches_the_agent(world: World) -> None:
     )
     pull.pull.comment("Please write two.", by=ALICE)
     message = issue.agent.receives("Please write two.")
-    pull.has_comment("mallory's label, command, review or comment was not acted on")
+    pull.has_comment("mallory's label, assignment, command, review or comment was not acted on")
     assert (
         sum("mallory's label" in posted for posted in (*pull.comments_by(), *issue.comments_by()))
         == 1
@@ -178,7 +178,7 @@ def test_an_approval_and_a_merge_command_count_for_one_base_branch(world: World)
     pull = issue.pull
     pull.pull.check("unit", status="in_progress", suite="ci")  # It may not merge before the change.
     pull.reviewer_approves().pull.comment("/mergewright merge", by=ALICE)
-    pull.has_comment("The current commit is merged once nothing blocks it or pauses the session")
+    pull.has_comment("The current commit is merged once nothing blocks it")
     pull.pull.change_base("release", by=ALICE)
     pull.ci_passes()
     assert "review_required" in str(issue.becomes("review_pending").blockers)
@@ -201,7 +201,7 @@ def test_sessions_wait_for_a_free_slot(world: World) -> None:
         session = second.session
         return (
             session is not None
-            and "the server has no free session slot (limit: 1, including any kept for others)"
+            and "the server has no free session slot (limit: 1, slots kept for others included)"
             in session.because
         )
 

@@ -158,6 +158,6 @@ def test_a_failed_setup_command_is_shown_and_no_agent_starts(world: World) -> No
     assert "exited with code 3" in issue.becomes("errored").because
     shown = app.wiring.locations.host.runs.output(issue.id, 1)
     assert "no compiler" in shown
-    assert "A setup command of the project (bootstrap) failed with exit code 3." in shown
+    assert "A command of the setting bootstrap failed with exit code 3." in shown
     assert "never" not in shown
     assert issue.agent.received == []

@@ -101,7 +101,7 @@ def test_a_blocked_issue_starts_when_its_blocker_closes(world: World) -> None:
     first, issue = world.issue("Make a mould"), world.issue("Add widgets")
     issue.issue.waits_for(first.issue, by=ALICE)
     issue.is_labelled()
-    why = f"it waits for #{first.issue.number}"
+    why = f"the session waits for #{first.issue.number}"
     eventually(lambda: issue.session and issue.session.because == why, "it says what it waits for")
     first.issue.close(by=ALICE)
     issue.agent.starts()

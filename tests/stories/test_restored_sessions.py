@@ -97,7 +97,7 @@ def test_a_push_observed_before_it_was_marked_done_counts_as_the_bots(
 
     monkeypatch.setattr(store.outbox, "mark_done", crashes)
     issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
-    pull.has_comment("Done in")
+    pull.has_comment("read this conversation and then pushed")
     assert unmarked == [keys.push(pull.pull.head)]
     assert unmarked[0] in store.facts.get(issue.id).done
 

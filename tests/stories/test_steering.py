@@ -84,7 +84,7 @@ def test_restart_of_a_session_that_does_not_run_is_refused_with_a_reason(
 def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) -> None:
     issue = world.agent_starts(session_usd=1.0)
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 0.85})}")
-    is_posted(issue, "80% of this session's dollar budget is used")
+    is_posted(issue, "at least 80% of this session's dollar budget is used")
     issue.agent.says(f"usage {json.dumps({'input': 9, 'output': 9, 'cost_usd': 1.5})}")
     issue.becomes("paused")
     is_posted(issue, "this session's dollar budget is used up")
@@ -136,7 +136,7 @@ def test_a_review_resumes_a_parked_session_hours_later(world: World) -> None:
     assert issue.agent.receives("a second widget")["run"] == 2
     issue.agent.commits({"widgets.txt": "two\n"}, "Add another").ends_its_turn()
     issue.pull.moves_from(first)
-    issue.pull.ci_passes().has_comment("Done in").reviewer_approves()
+    issue.pull.ci_passes().has_comment("read this conversation and then pushed").reviewer_approves()
     issue.becomes("merged")
 
 
@@ -230,5 +230,7 @@ def test_the_last_session_of_a_project_posts_a_summary(world: World) -> None:
     for issue in (first, second):
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
-    is_posted(second, "All sessions of `widgets` have finished: 2 stopped.")
+    is_posted(
+        second, "No session of `widgets` is open any more. Since the last such message: 2 stopped."
+    )
     assert not any("Everything of" in posted for posted in first.comments_by())

@@ -110,7 +110,10 @@ def test_a_profile_never_loosens_the_permission_mode_of_the_agent_type() -> None
 
 def test_profiles_without_a_common_tool_are_refused() -> None:
     settings = configured(project="p", kind="q", p={"tools": ["read"]}, q={"tools": ["web"]})
-    assert "their `tools` have no tool in common" in refusals(settings).pop()
+    assert (
+        "the `tools` of the profiles and of the agent have none in common"
+        in refusals(settings).pop()
+    )
     with pytest.raises(NotEnforced):
         limits(settings)
 

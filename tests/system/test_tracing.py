@@ -91,7 +91,7 @@ def test_a_receiver_that_hangs_does_not_keep_the_bot_from_stopping(
 
 def test_the_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(TracingUnavailable, match=r"pip install 'mergewright\[tracing\]'"):
+    with pytest.raises(TracingUnavailable, match=r"-m pip install 'mergewright\[tracing\]'"):
         set_up_tracing(TracingSettings(endpoint="http://127.0.0.1:1"))
 
 

@@ -53,6 +53,11 @@ def test_a_push_without_permission_has_a_remedy() -> None:
     assert messages.push_refused("b: protected branch") == "b: protected branch"
 
 
+def test_a_push_after_that_of_somebody_else_names_the_remedy() -> None:
+    said = messages.push_refused("b: [rejected] (stale info)")
+    assert said.endswith("somebody else pushed to the branch (have the agent merge) or deleted it")
+
+
 def test_people_who_merge_by_hand_learn_why() -> None:
     assert messages.ready_by_hand("c" * 40).endswith("blocks it. Merge it on GitHub.")
     assert messages.ready_by_hand("c" * 40, "the lock of main does not let the bot push").endswith(
@@ -81,7 +86,8 @@ def test_a_ready_pull_request_may_have_run_no_checks_and_have_no_review(message:
 def test_the_refusal_of_too_many_lfs_files_names_what_sparse_lists() -> None:
     """`sparse` lists the only folders in a checkout, not those to leave out."""
     said = messages.too_many_lfs_files(900, 500)
-    assert said.endswith("list in the setting `sparse` only the folders that the checkout needs")
+    needed = "list in `sparse` only the folders that the checkout needs"
+    assert said.endswith(f"{needed}; then run `mergewright reload`")
 
 
 def test_plain_text_is_unchanged() -> None:
@@ -159,7 +165,8 @@ def test_a_report_shows_status_blockers_and_commands() -> None:
         "Answer it.",
         "Agent `ada` · branch `mergewright/12-x` · pull request #34 · 1.50 USD"
         " · [session `widgets-12`](https://bot/sessions/widgets-12)",
-        "<sub>Comment `/mergewright COMMAND`. Available now: `stop`, `answer`, `help`.</sub>",
+        "<sub>Comment `/mergewright COMMAND`. Commands in this status: `stop`, `answer`,"
+        " `help`.</sub>",
     ]
 
 
@@ -171,7 +178,7 @@ def test_a_report_omits_empty_parts() -> None:
 
 def test_a_report_names_the_app_slug() -> None:
     said = messages.report(status_summary(), "https://bot/", "acme-bot")
-    assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Available now:" in said
+    assert "Comment `/mergewright COMMAND` or `@acme-bot COMMAND`. Commands in this status:" in said
 
 
 def test_foreign_text_is_neutralized_in_a_report() -> None:
@@ -322,6 +329,7 @@ def test_a_summary_names_outcomes_in_words() -> None:
     counts = "1 done, 1 errored, 1 killed, 3 merged, 2 terminated"
     said = messages.comment_body("summary", {"project": "killed-1", "counts": counts})
     assert said == (
-        "All sessions of `killed-1` have finished: 1 completed without a merge, 1 failed, "
+        "No session of `killed-1` is open any more. Since the last such message: "
+        "1 completed without a merge, 1 failed, "
         "1 stopped, 3 merged, 2 closed or unlabelled."
     )

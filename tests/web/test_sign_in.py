@@ -275,7 +275,10 @@ def test_a_replaced_cookie_that_is_used_again_signs_its_browser_out(
         with alice.browser() as thief:
             put(thief, stolen)
             assert account(thief) == ""
-        assert "@alice: a replaced cookie was used; signed out" in caplog.text
+        assert (
+            "@alice: a sign-in cookie was used after its replacement, as if stolen; signed out"
+            in caplog.text
+        )
         assert [account(client), account(other)] == ["", "@alice"]
 
 

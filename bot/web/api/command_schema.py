@@ -42,7 +42,7 @@ def schema_name(kind: str) -> str:
 
 
 def command_schemas(name: str) -> dict[str, Any]:
-    """Return a schema for each command, and the schema `name`: any one of these."""
+    """Return a schema for each command, and a schema `name` that accepts any command."""
     found = {schema_name(kind): _schema(kind) for kind in LOCAL_COMMANDS}
     references = {title: {"$ref": f"#/components/schemas/{title}"} for title in found}
     return {**found, name: {"title": name, "oneOf": list(references.values())}}

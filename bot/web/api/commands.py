@@ -69,7 +69,7 @@ class CommandRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A session to open: for an issue or a prompt, or a chat."""
+    """A session to open, for an issue, for a prompt, or as a chat."""
 
     project: Annotated[str, Meta(examples=["widgets"])]
     # GraphQL takes 32-bit integers.
@@ -127,7 +127,7 @@ _REPEATED = {
 
 
 async def _check_types(request: Request[Any, Any, Any]) -> None:
-    """Raise 400 where a value has a wrong type: Litestar takes 0 for false, and "12" for 12."""
+    """Raise 400 for values of a wrong type, because Litestar takes 0 for false, and "12" for 12."""
     try:
         body = msgspec.json.decode(await request.body(), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -158,10 +158,10 @@ def start_session(
 ) -> Response[AcceptedCommand]:
     """Start an agent on an issue, with a prompt, or for a chat.
 
-    The bot reads the issue, if there is one, and then creates the session. If it does not,
-    `GET /api/v1/commands/KEY` says why, and so does a comment on the issue unless the request came
-    with the page's token. If the body names an issue and at most an agent besides, an ended session
-    of the issue is restored.
+    The bot reads the issue, if there is one, and then creates the session. If the bot creates no
+    session, `GET /api/v1/commands/KEY` says why. A comment on the issue also says why, unless the
+    request came with the page token. If the body sets only `project`, `issue` and perhaps `agent`,
+    an ended session of the issue is restored.
     """
     views.check_agent(agent_of(data.agent))
     repository = views.project(data.project).repository
@@ -218,8 +218,8 @@ def give_command(
 ) -> Response[AcceptedCommand]:
     """Give a session a command, such as stop, retry, tell, answer or merge.
 
-    All commands of comments are available, except `adopt` and those that only show something. The
-    reply is in the session's `commands` once the bot has applied the command.
+    All commands that people can write in comments are available, except `adopt` and those that only
+    show something. The reply is in the session's `commands` once the bot has applied the command.
     """
     session, key = views.session(id), f"api:{id}:{idempotency_key}"
     views.reach.check_command(session.repository, data.kind)
@@ -257,7 +257,7 @@ def press_keys(
 
     The input goes directly to the agent's program, in the order of the requests, and at most
     once; commands such as `tell` wait for the end of the agent's turn instead. The history names
-    who typed how many characters, not which ones. An idempotency key is known for ten minutes.
+    who typed how many characters, not which ones. An idempotency key is kept for ten minutes.
     """
     by, key = request.user.login or API, f"api:{idempotency_key}"
     return type_keys(keyboard, views, id, data, by, key)
@@ -288,8 +288,7 @@ def set_metadata(
     """Set keys of a session's metadata, which the bot stores but does not use.
 
     The body is an object with the keys to set. The value null or an empty text removes a key; keys
-    that the body does not name are kept.
-    The response has all metadata of the session.
+    that the body does not name are kept. The response has all metadata of the session.
     """
     wrong = [key for key in data if not METADATA_KEY.fullmatch(key)]
     if wrong:
@@ -311,13 +310,16 @@ def freeze(request: ApiRequest, views: AllViews, target: _Target) -> list[Freeze
 
 @change("DELETE", "/freezes/{target:str}", "bot", anywhere(Role.ADMIN))
 def unfreeze(request: ApiRequest, views: AllViews, target: _Target) -> list[Freeze]:
-    """Undo a freeze of the same scope."""
+    """Undo the freeze of a project or of the bot."""
     return views.freezes.remove(_scope(target), request.user.login or API)
 
 
 @change("PUT", "/deliveries/{id:str}/retry", "bot", everywhere(Role.ADMIN))
 def retry_delivery(request: ApiRequest, views: AllViews, id: DeliveryPath) -> dict[str, bool]:
-    """Process a failed delivery again. `retried` is false if it has not failed."""
+    """Process a failed delivery again.
+
+    `retried` is false if the delivery has not failed.
+    """
     return {"retried": views.deliveries.retry(id, request.user.login or API)}
 
 

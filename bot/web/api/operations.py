@@ -17,7 +17,7 @@ from bot.web.api.problems import IDEMPOTENCY_KEY, responses
 from bot.web.views import Views
 from bot.web.visitor import Needs, Visitor
 
-#: What a handler shows to its visitor.
+#: A handler's argument that reads what its visitor may see.
 AllViews = NamedDependency[Views]
 ApiRequest = Request[Visitor, object, State]
 MOST_ITEMS: Final = 200
@@ -74,7 +74,10 @@ def command(path: str, tag: str, needs: Mapping[str, Needs], **options: Any) -> 
 def change(
     method: str, path: str, tag: str, needs: Mapping[str, Needs], **options: Any
 ) -> _Declare:
-    """Make a function the handler of PUT, PATCH or DELETE. Repeating a request changes nothing."""
+    """Make a function the handler of PUT, PATCH or DELETE.
+
+    A repeated request has no further effect.
+    """
     handler = {"PUT": put, "PATCH": patch, "DELETE": delete}[method]
     options = {"status_code": 200, **options}
     return _declare(handler, path, tag, (400, 401, 403, 404, 413, 429, 500, 503), needs, options)

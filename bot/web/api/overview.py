@@ -68,7 +68,7 @@ class DeliveryPage(Struct, frozen=True, kw_only=True):
 class Account(Struct, frozen=True, kw_only=True):
     """For whom a token acts, and what it allows."""
 
-    login: Annotated[str, Meta(description="The login on GitHub; empty for the page's token.")]
+    login: Annotated[str, Meta(description="The login on GitHub; empty for the page token.")]
     most: Annotated[str, Meta(description="The permission that the token allows at most.")]
     expires: Annotated[datetime | None, Meta(description="When a personal token expires.")]
     permissions: Annotated[
@@ -103,7 +103,10 @@ def get_agent(views: AllViews, name: _Agent) -> AgentRecord:
 
 @read("/agents/{name:str}/types", "agents", anywhere(Role.READ))
 def list_agent_types(views: AllViews, name: _Agent) -> list[str]:
-    """List the agent types that an agent may run. Empty: it is no longer configured."""
+    """List the agent types that an agent may run.
+
+    The list is empty if the agent is no longer configured.
+    """
     return list(views.agent(name).types)
 
 
@@ -211,5 +214,8 @@ def get_delivery(views: AllViews, id: DeliveryPath) -> DeliveryDetail:
 
 @read("/deliveries/{id:str}/dry-run", "bot", everywhere(Role.READ))
 def try_delivery(views: AllViews, id: DeliveryPath) -> DryRun:
-    """Show what a webhook delivery would cause now, or why it would have no effect. Read-only."""
+    """Show what a webhook delivery would cause now, or why it would have no effect.
+
+    Nothing is changed.
+    """
     return views.deliveries.dry_run(id)

@@ -69,7 +69,7 @@ from lifecycle.model.roles import Role
 
 PATH: Final = "/api/v1"
 
-#: All routes. Routes that only read accept the page's cookie too.
+#: All routes. Routes that only read also accept the cookie of a signed-in browser.
 ROUTES: Final = (
     *(list_sessions, get_board, get_session, list_history, list_messages, read_log, follow_log),
     *(explain_session, list_steps, start_session, give_command, press_keys, get_command),
@@ -96,7 +96,7 @@ def api_routes(
     feed: EventFeed,
     keyboard: TerminalInput,
 ) -> Router:
-    """Return the API."""
+    """Return the router of the API."""
 
     def seen(request: ApiRequest) -> Views:
         return views.seen_by(access.reach(request.user))
@@ -193,7 +193,7 @@ def document() -> bytes:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a parameter's schema without null, if it takes any text. A URL cannot contain null."""
+    """Remove null from the schema of a parameter that takes any text: URLs cannot contain null."""
     kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
     if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
         return schema

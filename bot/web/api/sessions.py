@@ -77,7 +77,7 @@ class HistoryPage(Struct, frozen=True, kw_only=True):
 
 
 class TranscriptPage(Struct, frozen=True, kw_only=True):
-    """A page of the messages of a run's conversation."""
+    """A page of messages from the conversation of a run."""
 
     items: list[Message]
     cursor: Annotated[
@@ -127,7 +127,8 @@ def get_board(
 ) -> Board:
     """Show the board: sessions grouped by status, each with what a person can do next.
 
-    A group has its first sessions only. Those that wait for a person are in the first group.
+    Each group lists only its first sessions. All sessions that wait for a person belong to the
+    first group.
     """
     return views.board(BoardFilter(project=project, agent=agent, person=person, search=search))
 
@@ -188,7 +189,7 @@ def explain_session(views: AllViews, id: SessionPath) -> ExplainedSession:
 
 @read("/sessions/{id:str}/steps", _TAG, in_session(Role.READ))
 def list_steps(views: AllViews, id: SessionPath) -> list[StepLog]:
-    """List the last attempts at `setup` and `teardown`, with the end of their output."""
+    """List the last attempt at each of `setup` and `teardown`, with the end of its output."""
     return views.steps(id)
 
 

@@ -60,8 +60,8 @@ class Claude(adapter.AgentAdapter):
         "CLAUDE_CODE_USE_VERTEX",
     )
     other_login = (
-        ", or name CLAUDE_CODE_OAUTH_TOKEN in `pass-env`, which `claude setup-token` creates for a"
-        " subscription"
+        ", or with a subscription set CLAUDE_CODE_OAUTH_TOKEN to the token that"
+        " `claude setup-token` prints, and name this variable in `pass-env`"
     )
 
     reader = ClaudeReader

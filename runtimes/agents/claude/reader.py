@@ -44,8 +44,9 @@ _SETTLE = timedelta(seconds=0.5)
 _HOOK_TICK = timedelta(seconds=1)
 #: The percentage from which a usage limit counts as reached, because the program rounds.
 _FULL = 99.0
-#: The most status files that are read, files of subagents, requests that are kept without an
-#: answer, and characters of the id of a call. The program itself needs far fewer.
+#: Upper limits: the status files and the transcripts of subagents that are read, the requests
+#: that are kept without an answer, and the characters that are kept of a call's id. The program
+#: itself needs far fewer.
 _STATUS_FILES, _SUBAGENTS, _REQUESTS, _ID = 10, 1000, 100, 200
 #: Values of `ClaudeRecord.error`: a usage limit, and a rejected key or login.
 _LIMITED = "rate_limit"
@@ -72,16 +73,19 @@ class ClaudeReader(Reader):
         self._hooks = HookTail(files)
         self._transcript: LineTail | None = None
         self._subagents = Newest[Path, LineTail](_SUBAGENTS)
-        #: When the last prompt was submitted. The status file may still show that the program was
-        #: idle before it. Once the turn is known to be over: when the run began.
+        #: When the last prompt was submitted. An idle status from before that time says nothing
+        #: about the turn. Once the turn is known to be over, the time when the run began, so that
+        #: any idle status counts.
         self._prompted: datetime | None = None
         self._hooked, self._recorded = _Turn(), _Turn()  #: The turn by hooks and by transcript.
         self._calls = Newest[str, bool]()  #: Tool calls without a result.
-        #: The digest of tool and arguments of each call without a result, subagents' included.
+        #: By the id of each call without a result, the digest of its tool and arguments. Calls of
+        #: subagents are included.
         self._uses = Newest[str, str]()
-        #: Requests of this turn without an answer: the time and the same digest.
+        #: Permission requests of this turn without an answer: the time of each, and the digest of
+        #: its tool and arguments.
         self._asked = deque[tuple[datetime, str]](maxlen=_REQUESTS)
-        self._answered: datetime | None = None  #: When the last of them was answered.
+        self._answered: datetime | None = None  #: When a request was last answered.
         #: When the state began that the status file reported last.
         self._by_file: datetime | None = None
         self._status_file: WatchedFile[ClaudeStatus] | None = None
@@ -154,7 +158,8 @@ class ClaudeReader(Reader):
     def _ended(self) -> datetime | None:
         """Return when the newest turn ended, or None if it has not ended.
 
-        Hooks and transcript count only if they have the newest prompt already.
+        Two sources report ends: the hooks and the transcript. A source counts only if it already
+        has the newest prompt.
         """
         hooks, records = self._hooked, self._recorded
         if hooks.ended and (not records.began or records.began <= hooks.ended + _HOOK_TICK):
@@ -249,7 +254,7 @@ class ClaudeReader(Reader):
     ) -> Iterator[tuple[datetime, ClaudeRecord, ClaudeMessage]]:
         """Yield time, record and message of each record of this run that has a message.
 
-        Notes progress and the ends of turns in the other records, too.
+        Notes the progress that every record shows, and the ends of turns.
         """
         for record in decode_lines(lines, ClaudeRecord):
             if record.timestamp is None or record.timestamp < self._began:
@@ -284,7 +289,7 @@ class ClaudeReader(Reader):
     def _note_calls(self, at: datetime, message: ClaudeMessage, open_: dict[str, bool]) -> None:
         """Note which tool calls began and returned, and so which requests were answered.
 
-        `open_`: the ids of the calls that have not returned, which is updated.
+        `open_` has the ids of the calls that have not returned. It is updated.
         """
         for block in message.content if isinstance(message.content, list) else ():
             if block.get("type") == "tool_use":
@@ -310,7 +315,7 @@ class ClaudeReader(Reader):
         self._error, self._error_word = error, word
 
     def _usage(self) -> Usage:
-        """Return the tokens of this run, and the cost by which the conversation's cost grew."""
+        """Return the run's tokens and cost. Its cost is the growth of the conversation's cost."""
         used = super()._usage()
         first, last = self._first_line.read(), self._last_line.read()
         if first is None or last is None:
@@ -329,7 +334,7 @@ class ClaudeReader(Reader):
 def _question(hook: HookPayload) -> str:
     """Describe what the agent asks, or asks permission for."""
     if hook.tool_name == "ExitPlanMode":
-        return f"It asks to continue with this plan: {hook.arguments.get('plan', '')}".rstrip(": ")
+        return f"May I continue with this plan? {hook.arguments.get('plan', '')}".rstrip()
     asked = describe_questions(hook.arguments) if hook.tool_name == "AskUserQuestion" else ""
     request = permission_request(hook.tool_name, hook.arguments)
     return asked or with_choices(request, _PERMISSION_CHOICES)

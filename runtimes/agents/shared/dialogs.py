@@ -32,12 +32,12 @@ class AnswerStep(Struct, frozen=True, kw_only=True):
 class Dialog(Struct, frozen=True, kw_only=True):
     """The dialog that a program shows now."""
 
-    #: Tells the dialog from others, unless they look the same; empty if no dialog is recognised.
+    #: Distinguishes the dialog from any that looks different; empty if no dialog is recognised.
     id: str = ""
     state: str = ""  #: Changes with every step of an answer that takes several steps.
     choices: tuple[tuple[str, AnswerStep], ...] = ()  #: Each label with the step that takes it.
-    #: Returns the next step of an answer in free text, or None if the text does not fit. None if
-    #: the dialog takes no free text.
+    #: Returns the next step of an answer in free text, or None if the text does not fit. The
+    #: attribute itself is None if the dialog takes no free text.
     free_text: Callable[[str], AnswerStep | None] | None = None
 
     def step(self, answer: str) -> AnswerStep | None:
@@ -51,9 +51,9 @@ class Dialog(Struct, frozen=True, kw_only=True):
 def choice_number(answer: str, labels: Sequence[str]) -> int | None:
     """Return the number of the choice that an answer names.
 
-    An answer is a number counted from 1, a label or its first words, or a word such as yes, no or
-    always, which takes the first choice that it fits. Returns None if no choice fits, or if several
-    begin with any other answer.
+    An answer is a number counted from 1, a label or its first words. A word such as yes, no or
+    always may fit several choices, and takes the first of them. Returns None if no choice fits, or
+    if another answer fits several.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))
@@ -102,7 +102,7 @@ def _terminal_dialog(
 
 
 def as_question(dialog: Dialog) -> str:
-    """Describe a terminal dialog in one line for people; empty if none is open."""
+    """Describe a terminal dialog for people in one line, which is empty if none is open."""
     labels = [label for label, _ in dialog.choices]
     heading = dialog.id.removesuffix("\n".join(labels))
     return with_choices(" ".join(heading.split()), labels)
@@ -116,11 +116,11 @@ def text_of(pattern: re.Pattern[str], screen: str) -> str:
 def permission_request(tool: str, arguments: Mapping[str, object]) -> str:
     """Describe for people which tool the agent wants to use, and for what."""
     what = arguments.get("command") or arguments.get("file_path") or arguments.get("url") or ""
-    return f"It asks for permission to use {tool}: {what}".rstrip(": ")
+    return f"May I use {tool}? {what}".rstrip()
 
 
 def with_choices(question: str, choices: Iterable[str]) -> str:
-    """Append the choices, if there are any: `Which? (one / two)`.
+    """Append the choices to the question, if there are any: `Which? (one / two)`.
 
     ` / ` within a choice becomes `/`, which `choice_number` takes for the same choice.
     """

@@ -39,16 +39,16 @@ def test_an_answer_names_a_choice(answer: str, labels: tuple[str, ...], number: 
 @pytest.mark.parametrize(
     ("given", "ending"),
     [
-        ({"command": "make", "file_path": "x"}, ": make"),
-        ({"file_path": "x", "url": "y"}, ": x"),
-        ({"url": "y"}, ": y"),
-        ({}, ""),
+        ({"command": "make", "file_path": "x"}, "? make"),
+        ({"file_path": "x", "url": "y"}, "? x"),
+        ({"url": "y"}, "? y"),
+        ({}, "?"),
     ],
 )
 def test_a_permission_request_names_the_tools_argument(
     given: dict[str, object], ending: str
 ) -> None:
-    assert permission_request("Bash", given) == f"It asks for permission to use Bash{ending}"
+    assert permission_request("Bash", given) == f"May I use Bash{ending}"
 
 
 def test_choices_are_appended_to_a_question() -> None:

@@ -270,12 +270,12 @@ def test_an_error_lasts_until_the_next_prompt_or_a_successful_turn(
 @pytest.mark.parametrize(
     ("tool", "given", "question"),
     [
-        ("ExitPlanMode", {"plan": "Do it."}, "It asks to continue with this plan: Do it."),
-        ("ExitPlanMode", {}, "It asks to continue with this plan"),
+        ("ExitPlanMode", {"plan": "Do it."}, "May I continue with this plan? Do it."),
+        ("ExitPlanMode", {}, "May I continue with this plan?"),
         (
             "Poll",
             {"questions": [{"question": "?"}]},
-            "It asks for permission to use Poll (Yes / Always / No)",
+            "May I use Poll? (Yes / Always / No)",
         ),
         ("AskUserQuestion", {"questions": [{"question": "Which?"}]}, "Which?"),
     ],

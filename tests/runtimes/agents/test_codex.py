@@ -178,7 +178,7 @@ def test_only_the_same_call_or_the_turns_end_ends_waiting(
 ) -> None:
     agent = reader.read(alive, None, NOW)
     assert agent.activity is Activity.WAITING_INPUT
-    assert agent.question == "It asks for permission to use Bash: make"
+    assert agent.question == "May I use Bash? make"
     rollout(files, returned("c2"), complete("t0"))
     assert reader.read(alive, None, NOW).activity is Activity.WAITING_INPUT
     rollout(files, started(), returned("c1"))

@@ -139,7 +139,7 @@ def test_only_the_same_tool_call_or_the_next_prompt_ends_waiting(
     asks(files)
     agent = reader.read(alive, None, NOW)
     assert agent.activity is Activity.WAITING_INPUT
-    assert agent.question == "It asks for permission to use shell: make"
+    assert agent.question == "May I use shell? make"
     assert agent.since == agent.seen == NOW + timedelta(seconds=2)
     hook(files, "Notification", after=3, notification_type="Other")
     hook(files, "AfterTool", after=3, tool_name="read_file", tool_input={"file_path": "a"})
@@ -157,9 +157,9 @@ def test_only_the_same_tool_call_or_the_next_prompt_ends_waiting(
 @pytest.mark.parametrize(
     ("tool", "given", "question"),
     [
-        ("", None, "It asks for permission to use a tool"),
-        ("shell", ["odd"], "It asks for permission to use shell"),
-        ("poll", {"questions": [{"question": "?"}]}, "It asks for permission to use poll"),
+        ("", None, "May I use a tool?"),
+        ("shell", ["odd"], "May I use shell?"),
+        ("poll", {"questions": [{"question": "?"}]}, "May I use poll?"),
         ("ask_user", {"questions": [{"question": "Which?"}]}, "Which?"),
     ],
 )

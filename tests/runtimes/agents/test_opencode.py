@@ -201,13 +201,13 @@ def test_pending_requests_come_from_the_port_and_are_kept_if_it_fails(
     for _ in range(2):
         seen = reader.read(alive, None, NOW)
         assert seen.activity is Activity.WAITING_INPUT
-        asks = "It asks for permission to use bash: make (Allow once / Allow always / Reject)"
+        asks = "May I use bash? make (Allow once / Allow always / Reject)"
         assert seen.question == asks
         agent.answers["/permission"] = {"odd": []}
     agent.answers["/permission"] = [{"permission": "edit", "patterns": ["a.txt"]}]
-    assert "use edit: a.txt" in reader.read(alive, None, NOW).question
+    assert "use edit? a.txt" in reader.read(alive, None, NOW).question
     agent.answers["/permission"] = [{"permission": "edit", "metadata": {"filepath": "/b.txt"}}]
-    assert "use edit: /b.txt" in reader.read(alive, None, NOW).question
+    assert "use edit? /b.txt" in reader.read(alive, None, NOW).question
     agent.answers["/permission"] = []
     assert reader.read(alive, None, NOW).activity is Activity.ACTIVE
     agent.answers["/permission"] = [leave]
