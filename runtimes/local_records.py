@@ -36,7 +36,7 @@ _STEP_BYTES = 1024 * 1024
 _HANDOVER_CHARACTERS = 65_536
 _STEP_FILE = "step.json"  #: The record of an attempt at a workspace step, in its folder.
 _REMOVED = re.compile(r"\.(?P<session>.+)\.gone")
-#: The most conversations that stay open for a reader who goes on page by page.
+#: The most conversations that stay open for readers who read one page after the other.
 _OPEN = 16
 
 

@@ -141,8 +141,7 @@ def _tried(
     yield "workspace", ok(_workspace(own))
     for module in place.left_out:
         allowing = f"add it to `submodules` in [projects.{project}]"
-        forbidden = module.why.endswith("is not allowed")
-        remedy = f"{allowing if forbidden else 'correct it in the repository'}, or ignore it"
+        remedy = f"{allowing if module.forbidden else 'correct it in the repository'}, or ignore it"
         yield "submodule", warn(f"{module.path!r} is left out: {module.why}", remedy)
     yield from _steps(project, own, end, output)
     failed = end.code != 0

@@ -43,7 +43,7 @@ from lifecycle.read import sentences
 
 log = logging.getLogger(__name__)
 
-#: How long a cause must be gone until people are told so, because many causes soon return.
+#: How long a cause must be gone until its end is sent, because many causes soon return.
 _GONE_SECONDS = 60.0
 #: An incident is opened when a receiver has failed for this long.
 _INCIDENT_SECONDS = 300.0

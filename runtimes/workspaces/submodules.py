@@ -32,6 +32,7 @@ class LeftOut(NamedTuple):
 
     path: str  #: From the checkout's root or, if refused, as in `.gitmodules`; any text.
     why: str
+    forbidden: bool = False  #: Whether only the setting `submodules` keeps it out.
 
 
 class _Recorded(NamedTuple):
@@ -84,7 +85,7 @@ class Submodules:
                 elif not (pinned := _pinned(repository, commit, one.path)):
                     left_out.append(LeftOut(where, "the commit records no submodule there"))
                 elif (source := self._allowed(one.url, url)) is None:
-                    left_out.append(LeftOut(where, f"{one.url} is not allowed"))
+                    left_out.append(LeftOut(where, f"{one.url} is not allowed", True))
                 elif done + len(waiting) >= _MOST:
                     left_out.append(LeftOut(where, f"there are more than {_MOST}"))
                 else:

@@ -177,6 +177,13 @@ def test_only_administrators_type(filled: People) -> None:
     assert recorded(filled.site) == [("admin-er", 1)]
 
 
+def test_the_refusal_of_a_cookie_names_the_token_that_a_person_has(filled: People) -> None:
+    with filled.signed_in("admin-er") as client:
+        response = client.post(f"/api/v1/sessions/{ID}/keys", json={"keys": ["y"]})
+    assert response.status_code == 403
+    assert response.json()["remedy"].endswith("TOKEN with a personal token.")
+
+
 def test_the_page_has_a_keyboard_for_administrators(filled: People) -> None:
     filled.site.screen = "$"
     path = f"/sessions/{ID}/terminal"

@@ -108,7 +108,7 @@ def test_submodules_are_left_out_unless_they_are_allowed(
     assert projects.allows().fill(mirror, worktree) == []
     assert not _files(worktree.path / "lib")
     left_out = projects.allows("lib").fill(mirror, worktree)
-    assert left_out == [("other", "../other.git is not allowed")]
+    assert left_out == [("other", "../other.git is not allowed", True)]
     assert _files(worktree.path / "lib") == ["a"]
     assert not _files(worktree.path / "other")
 
@@ -121,7 +121,7 @@ def test_submodules_of_submodules_have_to_be_allowed_too(
     projects.project_has({"README": "1"}, lib=lib)
     worktree = begins()
     left_out = projects.allows("lib").fill(mirror, worktree)
-    assert left_out == [("lib/inner", "../inner.git is not allowed")]
+    assert left_out == [("lib/inner", "../inner.git is not allowed", True)]
     assert projects.allows("lib", "inner").fill(mirror, worktree) == []
     assert _files(worktree.path / "lib") == [".gitmodules", "a", "inner/x"]
 
@@ -229,7 +229,7 @@ def test_no_link_in_place_of_a_submodule_is_followed(
     (outside := tmp_path / "outside").mkdir()
     (worktree.path / "lib").rmdir()
     (worktree.path / "lib").symlink_to(outside)
-    assert allowed.fill(mirror, worktree) == [("lib", "something else is in its place")]
+    assert allowed.fill(mirror, worktree) == [("lib", "something else is in its place", False)]
     (worktree.path / "lib").unlink()
     assert allowed.fill(mirror, worktree) == []
     shutil.rmtree(worktree.path / "lib" / "deep")
@@ -247,7 +247,7 @@ def test_a_repository_in_place_of_a_submodule_is_not_touched(
     worktree = begins()
     git(worktree.path / "lib", "init", "--quiet", "--template=")
     left_out = projects.allows("lib").fill(mirror, worktree)
-    assert left_out == [("lib", "something else is in its place")]
+    assert left_out == [("lib", "something else is in its place", False)]
 
 
 def test_gitmodules_includes_no_file_of_the_machine(
