@@ -84,7 +84,8 @@ def test_of_many_status_files_only_the_newest_are_read(
     fake_claude.hook(files, launch, "UserPromptSubmit")
     real = fake_claude.status(files, launch, "idle")
     for number in range(1000):
-        path = real.with_name(f"{number}.json")
+        # A bare number may be the name of `real`: this process's id, small in a new container.
+        path = real.with_name(f"old-{number}.json")
         path.touch()
         os.truncate(path, 4 * 1024 * 1024)
         os.utime(path, (1, 1))
