@@ -283,33 +283,32 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 }
 
 
-#: Commands that need no text. Whether they would be refused is known before they are given.
-_WITHOUT_TEXT: Final = frozenset(
-    {"pause", "resume", "restart", "retry", "cancel", "update", MAKES_PULL}
-)
+#: The commands that a report may name: those that do not work in every status.
+_REPORTED: Final = tuple((kind, row) for kind, row in COMMAND_RULES.items() if row.works != _EVERY)
+#: Commands that need a text, without which it is not known whether they would be refused.
+_NEEDS_TEXT: Final = frozenset({"tell", "answer", "agent", "budget"})
 
 
 def offered(judged: Judged) -> tuple[str, ...]:
     """Return the commands that a report names: those that work in this status, but not in all.
 
-    Those in `_WITHOUT_TEXT` are named only if they would be accepted now, and `cancel` only after
-    a command to merge. The facts of `judged` must be those of `AppliedCommands`, which lack the
-    commands that were refused.
+    Commands that would be refused now are left out, except those in `_NEEDS_TEXT`; `cancel` is
+    named only after a command to merge. The facts of `judged` must be those of `AppliedCommands`,
+    which lack the commands that were refused.
     """
-    facts, now = judged.view.facts, judged.view.now
+    facts, pull = judged.view.facts, judged.view.pull
+    given = Command(key="", kind="", actor="", at=judged.view.now, head=pull.head if pull else "")
 
     def refused(kind: str, row: CommandRule) -> bool:
         if kind == "cancel" and judged.view.command("merge") is None:
             return True
-        command = Command(key="", kind=kind, actor="", at=now)
+        command = replace(given, kind=kind, text=facts.work.head if kind == "allow" else "")
         return bool(_refusal(row, command, judged, list(facts.commands), facts))
 
     return tuple(
         kind
-        for kind, row in COMMAND_RULES.items()
-        if judged.status in row.works
-        and row.works != _EVERY
-        and not (kind in _WITHOUT_TEXT and refused(kind, row))
+        for kind, row in _REPORTED
+        if judged.status in row.works and (kind in _NEEDS_TEXT or not refused(kind, row))
     )
 
 
