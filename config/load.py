@@ -324,7 +324,7 @@ def _table_misfits(value: object, kind: type[Struct], where: str) -> Iterator[st
         if key in fields:
             yield from misfits(inner, fields[key].type, path)
         elif SECRET_NAME.search(key.replace("-", "_")):
-            yield f"{path}: a secret does not belong in a file: {_remedy(key)}"
+            yield f"{path}: a secret does not belong in a file: {_remedy(path)}"
         else:
             yield f"{path}: unknown key; {nearest(key, fields)}"
     for name, one in fields.items():
@@ -388,12 +388,13 @@ def _read_whole(path: Path, where: str) -> str:
     return text
 
 
-def _remedy(key: str) -> str:
-    """Return where to put a secret instead of under the file's key `key`."""
-    if re.search(r"^notify\.|\.(?:key|model-keys\..*|pass-env\[\d+\])$", key):
-        return "set it as an environment variable of the server and name the variable here"
-    if re.match(r"agent-types\..*\.(?:env\.|args\[|command\[)", key):
+def _remedy(where: str) -> str:
+    """Return where to put a secret instead of under the setting `where`."""
+    if re.match(r"agent-types\..*\.(?:env\.|args\[|command\[)", where):
         return "set it in the server's environment and list it in pass-env"
-    wanted = key.replace("-", "_").removeprefix("github_")
+    if re.match(r"(?:notify|agent-types|agents)\.|.*\.(?:model-keys\.|pass-env\[)", where):
+        return "set it as an environment variable of the server and name the variable here"
+    key = where.rpartition(".")[2].replace("-", "_").removesuffix("_file").removeprefix("github_")
+    wanted = "signing_key" if where.startswith("signing.") else key
     names = [VARIABLES[wanted]] if wanted in VARIABLES else list(VARIABLES.values())
     return f"set {' or '.join(names)} (or the same with _FILE) in the environment"

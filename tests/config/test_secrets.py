@@ -50,6 +50,27 @@ TOKEN = "ghp_" + "x" * 36
             "agent-types.x.env.ACME_API_KEY",
             "pass-env",
         ),
+        (
+            "[agent-types.x]\nprogram = 'x'\napi-key = 'hunter2'",
+            "agent-types.x.api-key",
+            "name the variable here",
+        ),
+        (
+            "[notify.a]\nkind = 'webhook'\nurl = 'U'\ntoken = 'hunter2'",
+            "notify.a.token",
+            "name the variable here",
+        ),
+        (
+            "[github]\nprivate-key-file = '-----BEGIN hunter2'",
+            "github.private-key-file",
+            ": set MERGEWRIGHT_GITHUB_PRIVATE_KEY (",
+        ),
+        ("[signing]\nkey = 'hunter2'", "signing.key", ": set MERGEWRIGHT_SIGNING_KEY ("),
+        (
+            "[signing]\nkey-file = '-----BEGIN hunter2'",
+            "signing.key-file",
+            ": set MERGEWRIGHT_SIGNING_KEY (",
+        ),
     ],
 )
 def test_a_secret_in_the_file_is_refused_and_not_repeated(
