@@ -108,12 +108,12 @@ def sign_out(
     if not login.strip():
         raise CliError("LOGIN is empty")
     with context.store(context.settings(config), Redaction()) as store:
-        store.sign_ins.end_all(login)
+        signed_in = store.sign_ins.end_all(login)
         tokens = store.personal_tokens.of(login)
         revoked = [one.id for one in tokens if store.personal_tokens.revoke(one.id)]
-    says = (
-        f"Browsers of @{login} are signed out, if there were any. Revoked tokens: {len(revoked)}."
-    )
+    if not signed_in and not tokens:
+        raise CliError(f"@{login} is signed in nowhere and has no token", PROBLEM)
+    says = f"@{login} is signed out of all browsers. Tokens revoked: {len(revoked)}."
     screens.say({"login": login, "revoked": revoked}, says, as_json=as_json)
 
 

@@ -137,9 +137,9 @@ class SignInsTable(StoreTable):
         """Sign a browser out, with all of its cookies."""
         self._execute(_END, (hash,))
 
-    def end_all(self, login: str) -> None:
-        """Sign all browsers of a person out."""
-        self._execute(_END_ALL, (login,))
+    def end_all(self, login: str) -> bool:
+        """Sign a person out of all browsers; return False if no browser was signed in."""
+        return self._execute(_END_ALL, (login,)) > 0
 
     def delete_old(self, created: datetime, seen: datetime) -> None:
         """Delete sign-ins that began before `created`, or were not used since `seen`."""

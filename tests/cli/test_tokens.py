@@ -73,7 +73,12 @@ def test_a_person_is_signed_out_of_browsers_and_programs(
         for one, login in (("a", "Alice"), ("b", "rob"), ("c", "")):
             store.sign_ins.add(one, login, 7, now, now)
     ended = tokens("token", "sign-out", "alice")
-    assert ended.out == "Browsers of @alice are signed out, if there were any. Revoked tokens: 1.\n"
+    assert ended.out == "@alice is signed out of all browsers. Tokens revoked: 1.\n"
+    again = tokens("token", "sign-out", "alice")
+    assert (again.code, again.err) == (
+        1,
+        "mergewright: @alice is signed in nowhere and has no token\n",
+    )
     assert tokens("token", "sign-out", "").code == 2
     with closing(Store.reading(deployment.paths.database)) as store:
         left = [one for one in "abc" if store.sign_ins.get(one)]
