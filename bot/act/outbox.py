@@ -253,6 +253,7 @@ class Outbox:
             log.log(level, "%s: %s: deferred: %s", due.subject, due.action.key, later.why)
             self.outbox.defer(due.seq, at, later.why)
             return
+        self._deferred.pop(due.seq, None)
         starts = due.action.key.kind is KeyKind.START
         most = self.attempts.starts(due.repository) if starts else self.attempts.most
         if later.outage:
