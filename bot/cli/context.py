@@ -30,7 +30,7 @@ from config.settings import Settings
 from lifecycle.model.status import TERMINAL, status_words
 from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
-from runtimes.base import Options, Runtime
+from runtimes.base import Options, Runtime, Unavailable
 from runtimes.host import run_name
 
 
@@ -174,7 +174,22 @@ def attach(found: Settings, session: Session) -> tuple[str, ...]:
             f" use `mergewright logs {session.id}` for its output",
             PROBLEM,
         )
-    return runtime(found).attach(run_name(session.id, session.run))
+    terminals, name = runtime(found), run_name(session.id, session.run)
+    try:
+        shown = terminals.screens((name,))
+    except Unavailable as failure:
+        raise CliError(
+            f"the terminal of {session.id} does not answer: {failure}", PROBLEM
+        ) from None
+    if name not in shown:
+        raise CliError(
+            f"{session.id} has no terminal, because its agent is not running"
+            f" ({status_words(session.status)}: {session.because});"
+            f" `mergewright why {session.id}` says what comes next,"
+            f" `mergewright logs {session.id}` shows its last output",
+            PROBLEM,
+        )
+    return terminals.attach(name)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from runtimes.host import StepRecord, StepState, WorkspaceStep
 from runtimes.local_records import LocalRecords
 from tests.cli.results import Result
 from tests.cli.sandboxes import SandboxedProject
+from tests.cli.terminals import agents_terminals
 from tests.runtimes.stages import needs
 from tests.world.databases import empty_database
 from tests.world.session_paths import SessionPaths
@@ -219,6 +220,13 @@ def deployment(
     monkeypatch.delenv("MERGEWRIGHT_CONFIG", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return Deployment(root)
+
+
+@pytest.fixture
+def runs(deployment: Deployment) -> Iterator[Callable[[str], None]]:
+    """Starts a program in place of an agent's, by the name of its run."""
+    with agents_terminals(deployment.paths.runtime) as run:
+        yield run
 
 
 @pytest.fixture

@@ -1,13 +1,16 @@
-"""The command line at a real terminal, which it controls."""
+"""The command line at a real terminal, and the terminals of agents."""
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from select import select
 
+from runtimes.base import Launch, Options
+from runtimes.tmux import Tmux
 from tests.cli.results import MERGEWRIGHT
+from tests.runtimes.stages import end_terminals
 from tests.world.waiting import PATIENCE
 
 
@@ -52,3 +55,19 @@ def at_a_terminal(*words: str, folder: Path, code: int = 0) -> Iterator[Terminal
         assert running.returncode == code
     finally:
         os.close(handle)
+
+
+@contextmanager
+def agents_terminals(data: Path) -> Iterator[Callable[[str], None]]:
+    """Yield what starts a program in place of an agent's, by the name of its run."""
+    runtime = Tmux(Options(data=data))
+
+    def run(name: str) -> None:
+        folder = data / "runs" / name
+        folder.mkdir(parents=True, mode=0o700)
+        runtime.start(Launch(name=name, argv=("cat",), cwd=folder, env={}, dir=folder))
+
+    try:
+        yield run
+    finally:
+        end_terminals(data)

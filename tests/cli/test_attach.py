@@ -1,6 +1,7 @@
 """`mergewright attach`."""
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -16,9 +17,13 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def test_attach_executes_the_runtimes_command(
-    mergewright: CommandLine, deployment: Deployment, became: list[tuple[str, ...]]
+    mergewright: CommandLine,
+    deployment: Deployment,
+    became: list[tuple[str, ...]],
+    runs: Callable[[str], None],
 ) -> None:
     session = deployment.has_session()
+    runs("widgets-12_r1")
     assert mergewright("attach", session).code == 0
     ((program, *words),) = became
     assert program == "tmux"
@@ -26,7 +31,23 @@ def test_attach_executes_the_runtimes_command(
     assert words[-1] == "=widgets-12_r1"
 
 
-def test_attach_is_refused_without_a_running_program(
+def test_attach_is_refused_while_no_program_runs(
+    mergewright: CommandLine,
+    deployment: Deployment,
+    became: list[tuple[str, ...]],
+    runs: Callable[[str], None],
+) -> None:
+    """As in a paused session, while another session's program runs."""
+    session = deployment.has_session()
+    runs("widgets-13_r1")
+    result = mergewright("attach", session)
+    assert result.code == 1
+    assert "widgets-12 has no terminal, because its agent is not running" in result.err
+    assert "`mergewright why widgets-12`" in result.err
+    assert became == []
+
+
+def test_attach_is_refused_in_an_ended_session(
     mergewright: CommandLine, deployment: Deployment, became: list[tuple[str, ...]]
 ) -> None:
     session = deployment.has_session()

@@ -258,12 +258,16 @@ def test_the_database_of_this_machine_is_shown(
 
 
 def test_the_terminal_of_a_session_is_opened(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, runs: Callable[[str], None]
 ) -> None:
     deployment.has_session(12)
+    runs("widgets-12_r1")
     ran: list[Any] = []
+    real = subprocess.run
 
-    def run(command: Any, **_: object) -> Any:
+    def run(command: Any, **options: Any) -> Any:
+        if "attach-session" not in command:
+            return real(command, **options)
         ran.append(command)
         return subprocess.CompletedProcess(command, 0)
 
