@@ -17,12 +17,13 @@ from bot.show.session_summary import BudgetUsage, PullSummary, QueuePlace, Sessi
 from bot.show.terminal import PreservedWork
 from bot.store import Freeze, HistoryKind, Incident, QueuedSession
 from bot.system.clock import utc_now
-from bot.text.page_text import sentence
+from bot.text.page_text import activity_words, merge_words, review_words, sentence
 from bot.text.workspace_steps import step_words
 from lifecycle.model.facts import Spending
 from lifecycle.model.status import TERMINAL, Status
 from lifecycle.model.text import counted, plain
 from lifecycle.read.budgets import cost
+from lifecycle.read.sentences import person
 
 _ATTENTION = frozenset({Status.NEEDS_INPUT, Status.STUCK, Status.ERRORED, Status.CI_FAILED})
 _GOOD = frozenset({Status.MERGED, Status.MERGEABLE, Status.APPROVED, Status.DONE})
@@ -123,7 +124,7 @@ def session(detail: SessionDetail) -> RenderableType:
     else:
         add(rows, "task", one.title)
     add(rows, "project", f"{one.project} ({one.repository})")
-    add(rows, "requester", one.requester or "unknown")
+    add(rows, "requester", person(one.requester) if one.requester else "unknown")
     add(rows, "agent", f"{named}{one.agent_type}, {_agent(one)}")
     if info.native_id:
         add(rows, "conversation ID", info.native_id)
@@ -236,7 +237,7 @@ def _agent(one: SessionSummary) -> str:
     info = one.agent_info
     since = f" for {age(info.since)}" if info.since else ""
     detail = info.question or info.error or info.evidence
-    return f"run {one.run}, {one.activity}{since}{': ' if detail else ''}{detail}"
+    return f"run {one.run}, {activity_words(one.activity)}{since}{': ' if detail else ''}{detail}"
 
 
 def _pull(pull: PullSummary) -> str:
@@ -244,7 +245,7 @@ def _pull(pull: PullSummary) -> str:
     names = f" ({', '.join(pull.failed)})" if pull.failed else ""
     words = [
         f"#{pull.number} {pull.state} at {pull.head[:7]}",
-        f"review {pull.review}, merge {pull.merge}",
+        f"review {review_words(pull.review)}, merge {merge_words(pull.merge)}",
         f"checks: {checks or 'none'}{names}",
     ]
     if waiting := pull.open_threads:
@@ -348,5 +349,5 @@ def _event(row: HistoryEntry) -> str:
     if row.kind is HistoryKind.DECISION:
         actions = ", ".join(row.actions)
         return f"{row.status}: {row.text}{f' -> {actions}' if actions else ''}"
-    who = f" by {row.actor}" if row.actor else ""
+    who = f" by {person(row.actor)}" if row.actor else ""
     return f"{row.kind.replace('_', ' ')}{who}: {row.text}"

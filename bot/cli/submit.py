@@ -32,7 +32,7 @@ from bot.system.locations import Paths, programs
 from config.contradictions import nearest
 from config.settings import Settings
 from lifecycle.model.facts import Pull
-from lifecycle.model.names import agent_of
+from lifecycle.model.names import CLI, agent_of
 from lifecycle.model.text import plain
 from runtimes.agents.shared.adapter import NotAdopted
 from runtimes.host import RunRef, home_of
@@ -327,4 +327,4 @@ def local_actor() -> str:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # A user without an entry, as in some containers.
         name = str(os.getuid())
-    return f"{local_commands.CLI}{name}"
+    return f"{CLI}{name}"

@@ -22,6 +22,7 @@ from bot.show.next_action import NextAction
 from bot.text.next_action import ANSWER, BUTTONS, MESSAGE
 from bot.text.page_text import sentence
 from lifecycle.model.status import status_words
+from lifecycle.read.sentences import person
 
 #: The board is read again after this time even if nothing is known to have happened.
 _REFRESH_SECONDS = 15.0
@@ -372,7 +373,7 @@ def _details(card: Card) -> Text:
     facts = [
         *(f"#{pull.number} {_checks(pull.checks)}" for pull in row.pulls),
         row.agent or row.agent_type,
-        f"for {row.requester}" if row.requester else "",
+        f"for {person(row.requester)}" if row.requester else "",
         f"${row.agent_info.cost_usd:.2f}" if row.agent_info.cost_usd else "",
         f"position {row.place.position} in the queue" if row.place else "",
     ]

@@ -14,9 +14,6 @@ from bot.store import NewCommand, Session, Store
 from lifecycle.model.facts import Command, Pull
 from lifecycle.model.status import PullState
 
-#: Names of actors in the history; the user's name follows `cli:`.
-CLI, API, PAGE = "cli:", "api:client", "page:visitor"
-
 #: By name, every command of a session except those that only show something.
 LOCAL_COMMANDS: Mapping[str, CommandSyntax] = {
     name: one for name, one in COMMANDS.items() if name not in ("adopt", "help", "status", "why")

@@ -28,15 +28,15 @@ NEEDS: Final = (
         frozenset({"conflict", "behind", "unknown"}),
         "no conflict is known, and no update from it is required",
     ),
-    Need("Hold", frozenset({"held", "stacked"})),
+    Need("Title, labels and parent", frozenset({"held", "stacked"})),
     Need("Branch protection", frozenset({"protected"})),
     Need("Merge queue", frozenset({"queued"})),
 )
 
 #: Who resolves a blocker, by its name, while the session waits for no person.
 RESOLVED_BY: Final[Mapping[str, str]] = {
-    "behind": "the command `update`, or a person on GitHub; if Mergewright is to merge the pull"
-    " request, it updates the branch by itself",
+    "behind": "if Mergewright is to merge the pull request, it updates the branch by itself;"
+    " otherwise a person gives the command `update` or updates the branch on GitHub",
     "changes_requested": "the agent addresses the review; after its push, the reviewers review"
     " again on GitHub",
     "ci_failing": "the agent fixes the checks",
@@ -50,10 +50,10 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     "draft": "a person marks the pull request as ready on GitHub; if the setting `policy.draft` is"
     " on, Mergewright does so once its checks pass",
     "frozen": "a person undoes this freeze",
-    "held": "a person removes what holds the merge",
+    "held": "a person removes this label or changes this title on GitHub",
     "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",
-    "protected": "the required checks and reviews, once they pass; if another rule blocks the"
-    " merge, a person meets or changes that rule on GitHub",
+    "protected": "once the required checks and reviews pass, this resolves itself; if another rule"
+    " blocks the merge, a person meets or changes that rule on GitHub",
     "queued": "GitHub's merge queue merges it",
     "review_required": "a reviewer approves the pull request on GitHub",
     "stacked": "the other pull request is merged first",
@@ -62,14 +62,16 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
 #: Blockers that the agent resolves, unless the session waits for a person or a person pushed.
 AGENTS: Final = frozenset({"changes_requested", "ci_failing", "conflict"})
 #: Who resolves the blockers of `AGENTS` after a person's push to the branch.
-AFTER_RESUME: Final = "the agent, once somebody gives the command `resume` or tells it what to do"
+AFTER_RESUME: Final = (
+    "the agent continues once somebody gives the command `resume` or tells it what to do"
+)
 A_PERSON: Final = 'a person acts: see "Next"'
 
 NO_PULL: Final = "Mergewright opens it once the agent has committed and finished its turn"
 OPENED: Final = "it is open"
 READY: Final = "nothing blocks it"
 NOT_READY: Final = "waits for the lines above"
-WAITS: Final = 'waits for the session: see "Next"'
+WAITS: Final = 'not before the session continues: see "Next"'
 
 #: Who merges an unblocked pull request, by the result of `merge_awaits` in `bot.show.checklist`.
 MERGED_BY: Final[Mapping[Reason | None, str]] = {

@@ -15,8 +15,9 @@ from lifecycle.model.actions import StatusSummary
 from lifecycle.model.names import NAME
 from lifecycle.model.status import Status, status_words
 from lifecycle.model.text import full_stop
+from lifecycle.read.sentences import person
 
-_ZERO_WIDTH = "\u200b"
+_AT = "\u200b@\u200b"  #: An @ that mentions nobody.
 # GitHub accepts bodies of up to 65,536 characters, and titles of up to 256.
 _BODY_LIMIT, _VALUE_LIMIT, _TITLE_LIMIT = 20_000, 4_000, 256
 
@@ -126,7 +127,7 @@ def answer(text: str) -> str:
 def summary(project: str, counts: str) -> str:
     """Say that all sessions of a project have ended. `counts` is like `2 merged, 1 killed`."""
     counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
-    return f"No session of `{project}` is open any more. Since the last such message: {counts}."
+    return f"All sessions of project `{project}` have ended. Since the last summary: {counts}."
 
 
 def no_session(kind: str) -> str:
@@ -153,7 +154,7 @@ def several(kind: str, session: str, others: str) -> str:
 def outsider(login: str) -> str:
     """Say that the bot ignored a person who may not instruct it by labels, commands or comments."""
     return (
-        f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{login}'s label, assignment, command, review or comment was "
+        f"{_AT}{login}'s label, assignment, command, review or comment was "
         "not acted on: only people with write access, and those listed in the configuration, can "
         "instruct the bot. People with the permission `triage` can give the commands `answer` and "
         "`tell`; `merge`, `allow`, `budget` and `adopt` always need write access. Ask somebody "
@@ -253,8 +254,7 @@ def pull_body(
     everything below it. `template`, the repository's pull request template, comes last, unless the
     agent's summary has all headings of the template. Without a summary, `subjects` are listed.
     """
-    person = f"`{requester}`" if ":" in requester else f"{_ZERO_WIDTH}@{_ZERO_WIDTH}{requester}"
-    by = f" at the request of {person}" if requester else ""
+    by = f" at the request of {person(requester).replace('@', _AT)}" if requester else ""
     text = neutralize(cut(summary, _BODY_LIMIT)).strip() or "\n".join(
         f"- {one_line(subject)}" for subject in subjects
     )
@@ -391,7 +391,7 @@ def push_refused(reason: str) -> str:
             f" Then comment `/{NAME} retry`"
         )
     if "stale info" in reason:  # The lease of git's `--force-with-lease` does not hold.
-        return f"{reason}: somebody else pushed to the branch (have the agent merge) or deleted it"
+        return f"{reason}: somebody else deleted the branch, or pushed to it what the agent lacks"
     if not _NO_WORKFLOWS.search(reason):
         return reason
     return (

@@ -1,8 +1,10 @@
 """Prepares text of other people and programs for display. Templates escape it for HTML."""
 
 import re
+from collections.abc import Mapping
+from typing import Final
 
-from lifecycle.model.status import Status, status_words
+from lifecycle.model.status import Activity, Merge, Review, Status, status_words
 from lifecycle.model.text import full_stop, plain, settled
 
 # Control characters that separate words. `plain` removes terminal sequences later; a tab replaces
@@ -46,6 +48,37 @@ def link(url: str) -> str:
 def outcome_words(status: str) -> str:
     """Return how a session ended, such as "stopped", to be put after a number of sessions."""
     return "completed without a merge" if status == Status.DONE else status_words(status)
+
+
+def activity_words(activity: str) -> str:
+    """Return what an agent does in words, such as "turn ended"; `activity` is an `Activity`."""
+    return _ACTIVITIES.get(activity, activity.replace("_", " "))
+
+
+_ACTIVITIES: Final[Mapping[str, str]] = {
+    Activity.ACTIVE: "at work",
+    Activity.READY: "turn ended",
+    Activity.WAITING_INPUT: "waits for an answer",
+}
+
+
+def merge_words(merge: str) -> str:
+    """Return in words whether GitHub can merge a pull request; `merge` is a `Merge`."""
+    return _MERGES.get(merge, merge)
+
+
+_MERGES: Final[Mapping[str, str]] = {
+    Merge.CLEAN: "possible",
+    Merge.BEHIND: "behind its base branch",
+    Merge.PROTECTED: "blocked by a rule",
+    Merge.QUEUED: "in the merge queue",
+    Merge.UNKNOWN: "not yet known",
+}
+
+
+def review_words(review: str) -> str:
+    """Return the result of all reviews in words; `review` is a `Review`."""
+    return "not required" if review == Review.NONE else review.replace("_", " ")
 
 
 def sentence(text: str) -> str:

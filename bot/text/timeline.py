@@ -196,7 +196,7 @@ def created_line(issue: int, origin: str, actor: str) -> Line:
             return Line(f"A chat was opened{by}", "busy")
         what = "this pull request" if origin == Origin.PULL else "a prompt"
         return Line(f"A session was opened for {what}{by}", "busy")
-    who = f" for {person(actor)}" if actor else ""
+    who = f", as {person(actor)} requested" if actor else ""
     return Line(f"A session was opened for issue #{issue}{who}", "busy")
 
 

@@ -36,6 +36,7 @@ _NOT_CONFIGURED = (
 _BEARER = "Send the header Authorization: Bearer TOKEN with the page token."
 _PERSONAL = "Send the header Authorization: Bearer TOKEN with a personal token."
 _OWN_BEARER = "Send the header Authorization: Bearer TOKEN with a personal token, or sign in."
+_PUBLIC_URL = "Open it at its public URL, which an administrator sets with `server.public-url`."
 _READS = ("GET", "HEAD", "OPTIONS")
 #: The key of the browser's next cookie in the state of its request.
 _NEXT_COOKIE = "next-cookie"
@@ -205,7 +206,7 @@ class Access:
         if name not in self._hosts and not _is_address(name):
             raise ClientException(
                 f"This server is not named {name[:80] or '(no name)'}.",
-                extra={"remedy": "Set server.public-url to the URL that people use."},
+                extra={"remedy": _PUBLIC_URL},
             )
         if connection.scope.get("method") in _READS:
             return

@@ -10,7 +10,7 @@ from litestar.params import FromPath, URLEncodedBody
 from litestar.response import Redirect
 from msgspec import Struct
 
-from bot.intake.local_commands import PAGE, add_command, build_command
+from bot.intake.local_commands import add_command, build_command
 from bot.intake.spawning import SpawnRequest, request_session
 from bot.show.session_head import SessionHead
 from bot.show.session_summary import SessionSummary, summarize
@@ -19,7 +19,7 @@ from bot.web.access import Access
 from bot.web.api.operations import AllViews
 from bot.web.views import http_errors
 from bot.web.visitor import Visitor, anywhere, everywhere, in_session
-from lifecycle.model.names import MAKES_PULL
+from lifecycle.model.names import MAKES_PULL, PAGE
 from lifecycle.model.roles import Role
 from lifecycle.model.status import TERMINAL, Activity, Status
 from lifecycle.read.restores import RESTORABLE

@@ -19,6 +19,7 @@ from bot.web.reach import Reach
 from lifecycle.model.names import FREEZES
 from lifecycle.model.status import Status, status_words
 from lifecycle.model.text import counted
+from lifecycle.read.sentences import person
 
 #: The CSS class of each status.
 TONES: Final[Mapping[str, str]] = {
@@ -79,6 +80,10 @@ def templates() -> Callable[..., str]:
         marked=_marked,
         counted=counted,
         words=status_words,
+        activity=page_text.activity_words,
+        merge=page_text.merge_words,
+        review=page_text.review_words,
+        person=person,
         outcome=page_text.outcome_words,
         short=_short,
         usd=_usd,

@@ -140,7 +140,7 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
                 f"GitHub did not sign you in: {error[:80]}.", extra=_AGAIN
             )
         if codes.is_known(code):
-            raise PermissionDeniedException("This sign-in was refused before.", extra=_AGAIN)
+            raise PermissionDeniedException("GitHub already refused this sign-in.", extra=_AGAIN)
         with github_errors():
             try:
                 user = sign_in.user(code, callback, verifier)

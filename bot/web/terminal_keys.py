@@ -17,7 +17,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, URLEncodedBody
 from msgspec import Meta, Struct
 
-from bot.intake.local_commands import PAGE
 from bot.intake.terminal_input import (
     MOST_KEYS,
     MOST_PASTED,
@@ -31,6 +30,7 @@ from bot.web.api.operations import AllViews
 from bot.web.api.problems import as_problem
 from bot.web.views import Views, http_errors
 from bot.web.visitor import Visitor, in_session
+from lifecycle.model.names import PAGE
 from lifecycle.model.roles import Role
 from runtimes.base import KEY
 

@@ -73,8 +73,8 @@ class _Cap(NamedTuple):
     why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 
 
-#: Places that are reserved for the session at the front of the queue count as taken.
-_LIMIT: Final = "limit: {most}, slots kept for others included"
+#: Slots that are reserved for sessions ahead in the queue count as used.
+_LIMIT: Final = "limit: {most}, reserved slots included"
 _CAPS: Final = (
     _Cap(
         lambda one: "",
@@ -84,8 +84,8 @@ _CAPS: Final = (
     _Cap(
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
-        "the server has no free slot for a session that no person waits for "
-        "(limit: {most}; the other slots are only for sessions that a person waits for)",
+        "the server has no free slot for a session that no command requested (limit: {most}; the "
+        "other slots are reserved for commands such as `start` and `resume`)",
     ),
     _Cap(
         lambda one: one.project,

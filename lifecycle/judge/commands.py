@@ -73,8 +73,8 @@ _CHANGED: Final = (
     "changes, then repeat the command."
 )
 _AMBIGUOUS: Final = (
-    "Several pull requests are open, and none has had the same commits and base branch since your "
-    "command. Review the changes, then repeat the command on the pull request that it is for."
+    "Several pull requests are open: it is not clear which one you mean, or that one has changed "
+    "since your command. Review the one to merge, then repeat the command on that pull request."
 )
 
 
@@ -169,7 +169,7 @@ def _nothing_held(judged: Judged, command: Command) -> str:
 _EXISTS: Final = "There is already a session here ({status}): {because} {remedy}"
 _OVER: Final = "The session has ended: {because} {remedy}"
 _AS_SOON: Final = "as soon as the limits of concurrent sessions allow it."
-_AT_REST: Final = "once the agent rests and nothing pauses the session."
+_AT_REST: Final = "Once the agent's turn is over and nothing pauses the session,"
 _FOR_AGENT: Final = (
     "The agent gets your message now if it waits for one, otherwise at the end of its turn, or "
     "once the session starts or resumes."
@@ -236,7 +236,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "Write `/mergewright resume` to continue."
     ),
     "resume": CommandRule(
-        f"Nothing pauses the session now; if it was paused, it continues {_AS_SOON}",
+        f"Nothing pauses the session any more. An agent that was stopped continues {_AS_SOON}",
         works=_STARTED,
         otherwise="The session is not paused ({status}): {because}",
         over=_OVER,
@@ -254,7 +254,7 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
     "retry": CommandRule(
         "The failed actions are retried.", works=_EVERY - {S.ERRORED}, fault=_nothing_given_up
     ),
-    "allow": CommandRule(f"The commit is pushed as it is {_AT_REST}", fault=_nothing_held),
+    "allow": CommandRule(f"{_AT_REST} the commit is pushed unchanged.", fault=_nothing_held),
     "tell": CommandRule(_FOR_AGENT, fault=_no_words),
     "answer": CommandRule(_FOR_AGENT, fault=_no_words),
     "merge": CommandRule(
@@ -267,14 +267,14 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
         "The bot does not merge this pull request until somebody writes `/mergewright merge`.",
         fault=_nothing_to_cancel,
     ),
-    "update": CommandRule(f"The branch is updated {_AT_REST}", fault=_not_to_update),
+    "update": CommandRule(f"{_AT_REST} the branch is updated.", fault=_not_to_update),
     "agent": CommandRule(
         "`{agent}` takes over once nothing pauses the session and the limits of concurrent "
         "sessions allow it.",
         fault=_not_to_hand_over,
     ),
     "review": CommandRule(
-        f"The review starts {_AT_REST}",
+        f"{_AT_REST} the review starts.",
         works=_STARTED,
         otherwise="There is nothing to review ({status}): {because} {remedy}",
         fault=_not_to_review,
@@ -285,14 +285,15 @@ COMMAND_RULES: Final[Mapping[str, CommandRule]] = {
 
 #: The commands that a report may name: those that do not work in every status.
 _REPORTED: Final = tuple((kind, row) for kind, row in COMMAND_RULES.items() if row.works != _EVERY)
-#: Commands that need a text, without which it is not known whether they would be refused.
-_NEEDS_TEXT: Final = frozenset({"tell", "answer", "agent", "budget"})
+#: Commands that a report names without knowing whether they would be refused: they need a text, or
+#: it names them before they work, because they will when `cleanup` ends.
+_UNEXAMINED: Final = frozenset({"tell", "answer", "agent", "budget", "start"})
 
 
 def offered(judged: Judged) -> tuple[str, ...]:
     """Return the commands that a report names: those that work in this status, but not in all.
 
-    Commands that would be refused now are left out, except those in `_NEEDS_TEXT`; `cancel` is
+    Commands that would be refused now are left out, except those in `_UNEXAMINED`; `cancel` is
     named only after a command to merge. The facts of `judged` must be those of `AppliedCommands`,
     which lack the commands that were refused.
     """
@@ -308,7 +309,7 @@ def offered(judged: Judged) -> tuple[str, ...]:
     return tuple(
         kind
         for kind, row in _REPORTED
-        if judged.status in row.works and (kind in _NEEDS_TEXT or not refused(kind, row))
+        if judged.status in row.works and (kind in _UNEXAMINED or not refused(kind, row))
     )
 
 

@@ -217,7 +217,7 @@ def checks_held(view: SessionView) -> Finding | Recheck | None:
     if wait := view.wait(pull.head_since, view.policy.settle_seconds):
         return wait
     key = keys.checks_held(pull.head, (check.id for check in held))
-    why = f"checks were cancelled or wait for a person: {names(held)}"
+    why = f"checks were cancelled, went stale or wait for a person: {names(held)}"
     return Finding(key, Reason.CHECKS_HELD, why)
 
 

@@ -59,7 +59,8 @@ _FILES: Final = "the session's files on the server (checkout, home folder, outpu
 _EXCEEDS: Final = {
     DiskLimit.MEGABYTES: f"{_FILES} take up more than {{most}} MB of disk, the limit that `disk-mb`"
     " under `[sandbox]` sets",
-    DiskLimit.FILES: f"{_FILES} number more than {{most}}, which is the limit",
+    DiskLimit.FILES: "the session has more than {most} files on the server (checkout, home folder,"
+    " outputs), which is the limit",
     DiskLimit.LEVELS: f"{_FILES} are in folders nested more than {{most}} levels deep, which is the"
     " limit",
     DiskLimit.READABLE: f"a folder among {_FILES} cannot be read, so that its size is unknown",

@@ -80,8 +80,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.DISK_LIMIT: Advice(
         "On the server, remove what the session does not need from its workspace and home folder, "
         "or make the unreadable folder readable. If the message names `disk-mb`, you can raise "
-        "this setting instead and run `mergewright reload`. The session then resumes by itself; "
-        "after an excess of `disk-mb`, once its files take up less than nine tenths of it.",
+        "this setting instead and run `mergewright reload`. The session then resumes by itself; if "
+        "it exceeded `disk-mb`, its files must first take up less than 90 % of that limit.",
         _WARNING,
     ),
     Reason.REPOSITORY_ARCHIVED: Advice(
@@ -103,9 +103,9 @@ ADVICE: Final[Mapping[str, Advice]] = {
     Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
     Reason.LABEL_REMOVED: Advice("Add the label or assignment again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
-        "Write `/mergewright budget +5`, which raises this session's budgets in dollars by 5, and "
-        "those in hours and tokens in proportion; or raise the budget in the configuration and run "
-        "`mergewright reload`."
+        "Write `/mergewright budget +5`: for this session only, it raises every budget in dollars "
+        "by 5, and those in hours and tokens in proportion. Or raise the budget in the "
+        "configuration and run `mergewright reload`."
     ),
     Reason.TIMEOUT: Advice(
         "On the server, run `mergewright doctor` and read the server's log to see what took so "

@@ -174,7 +174,11 @@ class BlockerRule(NamedTuple):
 BLOCKERS: Final = (
     BlockerRule("ci_failing", one_of(Ci.FAILING, Ci.SETTLING), "failing checks: {failed}"),
     BlockerRule("ci_pending", one_of(Ci.PENDING, Ci.SETTLING), "{pending}"),
-    BlockerRule("ci_held", one_of(Ci.HELD), "checks were cancelled or wait for a person: {held}"),
+    BlockerRule(
+        "ci_held",
+        one_of(Ci.HELD),
+        "checks were cancelled, went stale or wait for a person: {held}",
+    ),
     BlockerRule("not_settled", one_of(Ci.UNSETTLED), "checks may still start after the last push"),
     BlockerRule(
         "ci_missing",
@@ -189,7 +193,7 @@ BLOCKERS: Final = (
     BlockerRule("behind", one_of(Merge.BEHIND), "the pull request is behind the base branch"),
     BlockerRule("queued", one_of(Merge.QUEUED), "the pull request is in GitHub's merge queue"),
     BlockerRule("draft", one_of(PullStage.DRAFT), "the pull request is a draft"),
-    BlockerRule("held", one_of(PullStage.HELD), "{holds} holds the merge"),
+    BlockerRule("held", one_of(PullStage.HELD), "{holds} blocks the merge"),
     BlockerRule("stacked", stacked, "the pull request is based on #{parent}, which is not merged"),
     BlockerRule(
         "protected",

@@ -10,6 +10,9 @@ FROZEN = "frozen"
 #: The prefix of the labels that show a status.
 SHOWS_STATUS = f"{NAME}/"
 
+#: Actors without a login: a user of the server, whose name follows `cli:`, and the page token's.
+CLI, API, PAGE = "cli:", "api:client", "page:visitor"
+
 #: The modes that say what happens when agents need a permission, the least strict first.
 PERMISSION_MODES = ("auto", "confirm", "reject")
 #: The command that turns a chat into a pull request.

@@ -45,6 +45,7 @@ _WORDS: Final[Mapping[str, str]] = {
     Status.ERRORED: "failed",
     Status.KILLED: "stopped",
     Status.TERMINATED: "closed or unlabelled",
+    Status.CLEANUP: "ending",
 }
 
 

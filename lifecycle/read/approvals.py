@@ -5,7 +5,9 @@ from lifecycle.model.policy import Policy
 
 
 def fault(approval: Verdict, pull: Pull, requester: str, policy: Policy) -> str:
-    """Return why an approval does not count, e.g. "requested this work"; empty if it counts.
+    """Return why an approval does not count, as what its author did; empty if it counts.
+
+    It follows "who", e.g. "requested this work".
 
     https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-pull-request-reviews-before-merging
     """
@@ -16,5 +18,5 @@ def fault(approval: Verdict, pull: Pull, requester: str, policy: Policy) -> str:
     if approval.author in pull.contributors and not policy.contributors_approve:
         return "pushed commits to the branch"
     if approval.sha != pull.head and approval.sha not in pull.carried:
-        return "did so for an earlier commit"
-    return "" if approval.for_base else "did so for another base branch"
+        return "approved an earlier commit"
+    return "" if approval.for_base else "approved it for another base branch"

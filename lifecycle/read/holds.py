@@ -13,9 +13,9 @@ def held_by(title: str, labels: tuple[str, ...], policy: Policy) -> str:
     blocking = {label.casefold() for label in policy.blocking_labels}
     for label in labels:
         if label.casefold() in blocking:
-            return f"its label `{label}`"
+            return f"the pull request's label `{label}`"
     held = any(_search(expression)(title) for expression in policy.blocking_titles)
-    return f'its title "{title}"' if held else ""
+    return f'the pull request\'s title "{title}"' if held else ""
 
 
 @lru_cache(maxsize=256)

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
 
-from lifecycle.model.facts import Check
+from lifecycle.model.facts import Agent, Check
 from lifecycle.model.key import KeyKind
+from lifecycle.model.names import API, CLI, PAGE
 from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
 from lifecycle.read.holds import held_by
@@ -35,11 +36,18 @@ def clock(at: datetime) -> str:
 def person(actor: str) -> str:
     """Return a login with `@`; "somebody" if it is empty, because it is not known who acted.
 
-    An actor such as `cli:name` is not a login and stays as it is.
+    Actors without a login are described.
     """
-    if not actor:
-        return "somebody"
-    return actor if ":" in actor else f"@{actor}"
+    if actor.startswith(CLI):
+        return f"{actor.removeprefix(CLI)} (on the server)"
+    return _OTHERS.get(actor, f"@{actor}")
+
+
+_OTHERS: Final = {
+    "": "somebody",
+    API: "a program with the page token",
+    PAGE: "somebody with the page token",
+}
 
 
 def duration(time: timedelta) -> str:
@@ -90,17 +98,24 @@ def _activity(view: SessionView) -> str:
         return f"{known}; {waits}" if waits else known
     if view.is_chat and view.last_availability in _LISTENS:
         return f"the agent waits for a message in this chat; {waits}".removesuffix("; ")
-    known = agent.evidence or _UNEXPLAINED.get(agent.activity, "the agent was started")
+    known = _explained(agent)
     if view.last_availability in RESTARTED:
         known += "; it will be started again"
     return f"{known}; {waits}" if waits else known
 
 
+def _explained(agent: Agent) -> str:
+    """Return what the agent does, with the evidence for it in parentheses."""
+    words = _DOES.get(agent.activity)
+    if agent.activity is Activity.EXITED or words is None:  # The evidence of an exit is plain.
+        return agent.evidence or words or "the agent was started"
+    return f"{words} ({agent.evidence})" if agent.evidence else words
+
+
 _LISTENS: Final = (Availability.NONE, Availability.IDLE)
 #: The availabilities after which a new run resumes the work.
 RESTARTED: Final = (Availability.CRASHED, Availability.INTERRUPTED)
-#: The sentence about an activity for which the agent gives no evidence.
-_UNEXPLAINED: Final = {
+_DOES: Final = {
     Activity.ACTIVE: "the agent works",
     Activity.READY: "the agent ended its turn",
     Activity.IDLE: "the agent ended its turn",
@@ -138,17 +153,16 @@ def _ignored(view: SessionView) -> str:
     """
     if view.approved:
         return ": GitHub requires another approval, such as a code owner's"
-    why = ", ".join([f"@{author} approved but {why}" for author, why in view.ignored])
+    said = [f"the approval of @{one}, who {why}, does not count" for one, why in view.ignored]
+    why = "; ".join(said)
     if not why:
         command = view.merge_command
         if command is None or command.actor != view.facts.requester or ":" in command.actor:
             return ""  # A user of the command line approves nothing on GitHub.
         why = f"@{command.actor} requested this work and cannot approve it"
     if view.pull is not None and view.pull.review is _PENDING:
-        return f": {why}; a review that counts is needed"
-    return (
-        f": {why}; a review that counts is needed, or the setting `policy.require-review = false`"
-    )
+        return f": {why}; another approval is needed"
+    return f": {why}; another approval is needed, or the setting `policy.require-review = false`"
 
 
 def _barred(view: SessionView) -> str:

@@ -90,7 +90,7 @@ APPROVALS: dict[str, Scenario] = {
         asked(contributors=frozenset({"rob"})),
         S.REVIEW_PENDING,
         "review_required",
-        says="@rob approved but pushed commits to the branch",
+        says="the approval of @rob, who pushed commits to the branch, does not count",
         differs="bors counts it; nobody else has seen these commits",
     ),
     "an approval of another commit": Scenario(
@@ -104,7 +104,7 @@ APPROVALS: dict[str, Scenario] = {
         S.APPROVED,
         "held",
         "Comment:answer",
-        says='its title "[WIP] More tests" holds the merge',
+        says='the pull request\'s title "[WIP] More tests" blocks the merge',
         differs="bors refuses the approval; here it is kept until the title changes",
         policy={"blocking_titles": (r"^\[?WIP",)},
     ),
@@ -166,7 +166,7 @@ CHANGES: dict[str, Scenario] = {
         S.REVIEW_PENDING,
         "review_required",
         "MergeRemote",
-        says="@rob approved but did so for an earlier commit",
+        says="the approval of @rob, who approved an earlier commit, does not count",
     ),
     "the agent pushes, and only its review is new": Scenario(
         replace(

@@ -44,7 +44,7 @@ def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
     assert assigned.waits == {
-        "c": "the server has no free session slot (limit: 2, slots kept for others included)"
+        "c": "the server has no free session slot (limit: 2, reserved slots included)"
     }
 
 
@@ -57,30 +57,28 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
     [
         (
             {"sessions": 1},
-            "the server has no free session slot (limit: 1, slots kept for others included)",
+            "the server has no free session slot (limit: 1, reserved slots included)",
         ),
         (
             {"projects": {"widgets": 1}},
-            "the project widgets has no free session slot "
-            "(limit: 1, slots kept for others included)",
+            "the project widgets has no free session slot (limit: 1, reserved slots included)",
         ),
         (
             {"agent_types": {"claude": 1}},
-            "the agent type claude has no free session slot "
-            "(limit: 1, slots kept for others included)",
+            "the agent type claude has no free session slot (limit: 1, reserved slots included)",
         ),
         (
             {"agents": {"claude": 1}},
-            "the agent claude has no free session slot (limit: 1, slots kept for others included)",
+            "the agent claude has no free session slot (limit: 1, reserved slots included)",
         ),
         (
             {"per_person": 1},
-            "@alice has no free session slot (limit: 1, slots kept for others included)",
+            "@alice has no free session slot (limit: 1, reserved slots included)",
         ),
         (
             {"sessions": 2, "reserved": 1},
-            "the server has no free slot for a session that no person waits for (limit: 1; "
-            "the other slots are only for sessions that a person waits for)",
+            "the server has no free slot for a session that no command requested (limit: 1; the "
+            "other slots are reserved for commands such as `start` and `resume`)",
         ),
     ],
 )
@@ -96,7 +94,7 @@ def test_each_cap_makes_the_next_session_wait_with_its_reason(
 def test_a_user_of_the_command_line_is_named_without_an_at_sign() -> None:
     waiting, holding = one("a", requester="cli:ann"), one("z", requester="cli:ann")
     assigned = handed([waiting], [holding], per_person=1)
-    assert assigned.waits["a"].startswith("cli:ann has no free session slot")
+    assert assigned.waits["a"].startswith("ann (on the server) has no free session slot")
 
 
 def test_a_full_project_does_not_delay_other_projects() -> None:

@@ -24,14 +24,15 @@ BY_ITSELF = (
 )
 OVER = "The session has ended: pull request #34 was merged."
 
+AT_REST = "Once the agent's turn is over and nothing pauses the session,"
 #: The reply in a session under review.
 APPLIED = {
     "help": "The list.",
     "status": "Review pending: waits for a review of ccccccc.\n\nThe merge is blocked by:\n\n- a",
     "why": "Review pending: waits for a review of ccccccc.\n\nThe merge is blocked by:\n\n- a",
     "pause": "Paused: the program is stopped; the conversation and the work are kept. ",
-    "resume": "Nothing pauses the session now; if it was paused, it continues as soon as the "
-    "limits of concurrent sessions allow it.",
+    "resume": "Nothing pauses the session any more. An agent that was stopped continues as soon as "
+    "the limits of concurrent sessions allow it.",
     "restart": "The agent is started again as soon as the limits of concurrent sessions allow it.",
     "tell": QUEUED_MESSAGE,
     "answer": QUEUED_MESSAGE,
@@ -39,10 +40,10 @@ APPLIED = {
         "The current commit is merged once nothing blocks it and the session neither is paused nor "
         "waits for a person.\n\nThe merge is blocked by:\n\n- a review is req"
     ),
-    "update": "The branch is updated once the agent rests and nothing pauses the session.",
+    "update": f"{AT_REST} the branch is updated.",
     "agent": "`codex` takes over once nothing pauses the session and the limits of concurrent "
     "sessions allow it.",
-    "review": "The review starts once the agent rests",
+    "review": f"{AT_REST} the review starts.",
     "budget": "Budget raised.\n\nSo far spent: 0.00 of 10.00 USD",
 }
 #: A status in which the command is refused, and the reply.

@@ -203,7 +203,7 @@ SAYS = {
     "unit, lint",
     "no_result:fix_ci": "the agent was sent the failed checks (unit, lint) but ended its turn "
     "without a commit",
-    "checks_held": "checks were cancelled or wait for a person: unit",
+    "checks_held": "checks were cancelled, went stale or wait for a person: unit",
     "rounds_exhausted": "comments or reviews came after 10 rounds of review, the limit "
     "(`review-rounds`), so the agent did not get them",
     "no_result:address_review": "the agent has pushed nothing since it was sent the newest "

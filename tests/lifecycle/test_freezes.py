@@ -40,7 +40,7 @@ def test_a_freeze_is_a_blocker_with_author_scope_and_time(scope: str, what: str)
     assert blocker.sentence.endswith("at 2030-01-01 11:59 UTC")
     assert decision(published()).blockers == decision(session).blockers[1:]
     local = published(frozen=replace(FREEZE, scope=scope, by="cli:ann"))
-    assert decision(local).blockers[0].sentence.startswith(f"cli:ann froze {what}")
+    assert decision(local).blockers[0].sentence.startswith(f"ann (on the server) froze {what}")
     unknown = published(frozen=replace(FREEZE, scope=scope, by=""))
     assert decision(unknown).blockers[0].sentence.startswith(f"somebody froze {what}")
 

@@ -75,11 +75,11 @@ ASKS: dict[str, Scenario] = {
         S.APPROVED,
         "held",
         "Comment:answer",
-        says="its label `wip` holds the merge",
+        says="the pull request's label `wip` blocks the merge",
         policy={"blocking_labels": ("wip",)},
     ),
     "a title that blocks": Scenario(
-        ready(title="WIP: add a login"), S.APPROVED, "held", says='its title "WIP: add a login"'
+        ready(title="WIP: add a login"), S.APPROVED, "held", says='title "WIP: add a login"'
     ),
     "a title that a project's own expression blocks": Scenario(
         ready(title="Add a login, DONT  MERGE"),
@@ -127,13 +127,13 @@ REVIEWS: dict[str, Scenario] = {
         ready(verdicts=(approval(allowed=False),)),
         S.REVIEW_PENDING,
         "review_required",
-        says="@rob approved but has no write access",
+        says="the approval of @rob, who has no write access, does not count",
     ),
     "an approval by a bot": Scenario(
         ready(verdicts=(replace(approval(author="ci", allowed=False), bot=True),)),
         S.REVIEW_PENDING,
         "review_required",
-        says="@ci approved but is not listed in `bots`",
+        says="the approval of @ci, who is not listed in `bots`, does not count",
     ),
     "an approval by a bot that is listed": Scenario(
         ready(verdicts=(replace(approval(author="ci"), bot=True),)), S.MERGEABLE, does=MERGES
@@ -142,7 +142,7 @@ REVIEWS: dict[str, Scenario] = {
         ready(verdicts=(approval(NEXT),), review=Review.APPROVED),
         S.REVIEW_PENDING,
         "review_required",
-        says="@rob approved but did so for an earlier commit",
+        says="the approval of @rob, who approved an earlier commit, does not count",
         differs="Kodiak merges unless the branch dismisses stale approvals; nobody saw the commit",
     ),
     "an update from the base after the approval": Scenario(

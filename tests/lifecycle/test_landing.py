@@ -263,23 +263,35 @@ def test_an_approval_of_an_earlier_base_branch_does_not_count() -> None:
 
 
 IGNORED = {
-    "the requester": (approval(author="alice"), {}, "@alice approved but requested this work"),
+    "the requester": (
+        approval(author="alice"),
+        {},
+        "the approval of @alice, who requested this work, does not count",
+    ),
     "a contributor": (
         approval(),
         {"contributors": frozenset({"rob"})},
-        "@rob approved but pushed commits to the branch",
+        "the approval of @rob, who pushed commits to the branch, does not count",
     ),
-    "no writer": (approval(allowed=False), {}, "@rob approved but has no write access"),
+    "no writer": (
+        approval(allowed=False),
+        {},
+        "the approval of @rob, who has no write access, does not count",
+    ),
     "a bot": (
         replace(approval(allowed=False), bot=True),
         {},
-        "@rob approved but is not listed in `bots`",
+        "the approval of @rob, who is not listed in `bots`, does not count",
     ),
-    "an earlier commit": (approval(NEXT), {}, "@rob approved but did so for an earlier commit"),
+    "an earlier commit": (
+        approval(NEXT),
+        {},
+        "the approval of @rob, who approved an earlier commit, does not count",
+    ),
     "another base branch": (
         replace(approval(), for_base=False),
         {},
-        "@rob approved but did so for another base branch",
+        "the approval of @rob, who approved it for another base branch, does not count",
     ),
 }
 
@@ -292,13 +304,13 @@ def test_an_approval_that_does_not_count_is_named_with_the_reason(
     assert found.status is Status.REVIEW_PENDING
     (blocker,) = found.blockers
     assert blocker.name == "review_required"
-    ways = "; a review that counts is needed, or the setting `policy.require-review = false`"
+    ways = "; another approval is needed, or the setting `policy.require-review = false`"
     assert blocker.sentence == f"a review is required: {says}{ways}"
     (report,) = [action for action in found.actions if isinstance(action, do.ReportCheck)]
     assert report.summary.blockers == found.blockers
     required = with_pull({"verdicts": (verdict,), "review": Review.PENDING, **fields})
     (blocker,) = decision(required).blockers
-    assert blocker.sentence == f"a review is required: {says}; a review that counts is needed"
+    assert blocker.sentence == f"a review is required: {says}; another approval is needed"
 
 
 def test_an_approval_by_another_person_counts_beside_those_that_do_not() -> None:
@@ -312,8 +324,8 @@ def test_an_approval_by_another_person_counts_beside_those_that_do_not() -> None
 def test_a_requester_whose_merge_command_waits_for_a_review_gets_the_reason() -> None:
     says = answers(decision(ready(MERGE_COMMAND, verdicts=())))["command_applied:comment-merge"]
     assert says.endswith(
-        "- a review is required: @alice requested this work and cannot approve it; a review "
-        "that counts is needed, or the setting `policy.require-review = false`"
+        "- a review is required: @alice requested this work and cannot approve it; "
+        "another approval is needed, or the setting `policy.require-review = false`"
     )
     other = command("merge", head=HEAD, actor="rob")
     says = answers(decision(ready(other, verdicts=())))["command_applied:comment-merge"]

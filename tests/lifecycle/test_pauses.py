@@ -60,7 +60,7 @@ PAUSED: dict[str, tuple[Facts, Reason, str, str]] = {
     "by a person on the page": (
         facts(agent=AT_WORK, commands=(command("pause", actor="page:visitor"),)),
         Reason.PAUSED_BY_PERSON,
-        "paused by page:visitor",
+        "paused by somebody with the page token",
         "",
     ),
     "by the limit on disk": (

@@ -66,7 +66,8 @@ def test_an_allowed_commit_is_pushed_with_all_its_changes() -> None:
     reply = answers(decision(allowed))
     assert reply == {
         "command_applied:comment-allow": (
-            "The commit is pushed as it is once the agent rests and nothing pauses the session."
+            "Once the agent's turn is over and nothing pauses the session, the commit is pushed "
+            "unchanged."
         )
     }
 

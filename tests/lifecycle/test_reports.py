@@ -175,7 +175,7 @@ def test_a_report_offers_no_command_that_is_refused() -> None:
         assert "help" not in listed
         heads = {one.head for one in session.pulls if one.state is PullState.OPEN}
         about = {"head": heads.pop()} if len(heads) == 1 else {}
-        for kind in set(COMMAND_RULES) - {"tell", "answer", "agent", "budget"}:
+        for kind in set(COMMAND_RULES) - {"tell", "answer", "agent", "budget", "start"}:
             text = applied.work.head if kind == "allow" else ""
             asked = replace(command(kind, at=NOW, text=text), key="asked", **about)
             given = replace(applied, commands=(*applied.commands, asked))

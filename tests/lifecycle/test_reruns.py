@@ -32,7 +32,7 @@ def messages(facts: Facts, **policy: Any) -> list[do.Action]:
 def test_a_cancelled_check_blocks_and_is_not_sent_to_the_agent() -> None:
     judged = decision(with_checks(CANCELLED, check(name="b")))
     assert judged.blockers[0] == Blocker(
-        "ci_held", "checks were cancelled or wait for a person: unit"
+        "ci_held", "checks were cancelled, went stale or wait for a person: unit"
     )
     assert messages(with_checks(CANCELLED)) == []
 

@@ -215,24 +215,25 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=ended(1),
-            waits="the server has no free session slot (limit: 4, slots kept for others included)",
+            waits="the server has no free session slot (limit: 4, reserved slots included)",
         ),
         "the agent's program ended; it will be started again; the server has no free session slot "
-        "(limit: 4, slots kept for others included)",
+        "(limit: 4, reserved slots included)",
         (),
     ),
     "working, by evidence": (
         facts(agent=agent(evidence="it said `ready`")),
-        "it said `ready`",
+        "the agent ended its turn (it said `ready`)",
         (),
     ),
     "to resume with the next slot": (
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server has no free session slot (limit: 4, slots kept for others included)",
+            waits="the server has no free session slot (limit: 4, reserved slots included)",
         ),
-        "stopped; the server has no free session slot (limit: 4, slots kept for others included)",
+        "the agent ended its turn (stopped); the server has no free session slot (limit: 4, "
+        "reserved slots included)",
         (),
     ),
     "red": (
@@ -245,10 +246,10 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
     ),
     "held": (
         published(pulls=(pull(checks=(check(CheckState.STALE),), head_since=NOW),)),
-        "pull request #34 is open; merge blocked by: checks were cancelled or wait for a "
-        "person: unit; a review is required",
+        "pull request #34 is open; merge blocked by: checks were cancelled, went stale or wait for "
+        "a person: unit; a review is required",
         (
-            Blocker("ci_held", "checks were cancelled or wait for a person: unit"),
+            Blocker("ci_held", "checks were cancelled, went stale or wait for a person: unit"),
             Blocker("review_required", "a review is required"),
         ),
     ),

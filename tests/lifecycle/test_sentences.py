@@ -190,7 +190,7 @@ EXAMPLES = {
         facts(agent=agent(Activity.ACTIVE, 5, evidence="it calls a tool")),
         S.WORKING,
         Reason.AGENT_AT_WORK,
-        "it calls a tool",
+        "the agent works (it calls a tool)",
     ),
 }
 
@@ -208,7 +208,9 @@ def test_every_rule_has_an_example() -> None:
 
 BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("ci_failing", "failing checks: unit"): {"checks": (RED,)},
-    Blocker("ci_held", "checks were cancelled or wait for a person: deploy"): {"checks": (HELD,)},
+    Blocker("ci_held", "checks were cancelled, went stale or wait for a person: deploy"): {
+        "checks": (HELD,)
+    },
     Blocker("ci_pending", "checks in progress: unit"): {"checks": (check(C.PENDING),)},
     Blocker("ci_pending", "not all checks and reviews could be read from GitHub"): {
         "checks_complete": False
@@ -233,8 +235,12 @@ BLOCKED: dict[Blocker, dict[str, Any]] = {
     Blocker("behind", "the pull request is behind the base branch"): {"merge": Merge.BEHIND},
     Blocker("queued", "the pull request is in GitHub's merge queue"): {"merge": Merge.QUEUED},
     Blocker("draft", "the pull request is a draft"): {"draft": True},
-    Blocker("held", 'its title "WIP: more tests" holds the merge'): {"title": "WIP: more tests"},
-    Blocker("held", "its label `Do-Not-Merge` holds the merge"): {"labels": ("Do-Not-Merge",)},
+    Blocker("held", 'the pull request\'s title "WIP: more tests" blocks the merge'): {
+        "title": "WIP: more tests"
+    },
+    Blocker("held", "the pull request's label `Do-Not-Merge` blocks the merge"): {
+        "labels": ("Do-Not-Merge",)
+    },
     Blocker(
         "protected",
         "a branch protection rule or ruleset blocks the merge; the pull request's merge box on "
@@ -254,7 +260,7 @@ def test_each_blocker_has_its_sentence(says: Blocker) -> None:
 
 def test_a_user_of_the_command_line_is_named_without_an_at_sign() -> None:
     stopped = facts(commands=(command("stop", actor="cli:ann"),))
-    assert decide(stopped, Policy(), NOW).because == "stopped by cli:ann"
+    assert decide(stopped, Policy(), NOW).because == "stopped by ann (on the server)"
 
 
 def test_a_stacked_pull_request_names_the_one_below() -> None:

@@ -46,7 +46,8 @@ def test_what_blocks_comes_before_what_is_met() -> None:
         "- Checks: waits for lint; checks normally start and finish by themselves; a person starts"
         " one that does not; if checks stay unreadable, an administrator checks the permissions of"
         " the bot",
-        "- Hold: the pull request is based on #30; the other pull request is merged first",
+        "- Title, labels and parent: the pull request is based on #30; the other pull request is"
+        " merged first",
         "x Review: no review is missing; ",
         "x Base branch: no conflict is known, and no update from it is required; ",
         "- Merge: waits for the lines above; Mergewright merges the pull request as soon as nothing"
@@ -59,8 +60,8 @@ def test_nothing_counts_as_met_while_the_pull_request_is_not_judged(status: str)
     session = a_session(pulls=(PULL,), status=status)
     assert shown(checklist(session, None)) == [
         "x Pull request #34: it is open; ",
-        '- Merge: waits for the session: see "Next"; Mergewright merges the pull request as soon as'
-        " nothing blocks it",
+        '- Merge: not before the session continues: see "Next"; Mergewright merges the pull'
+        " request as soon as nothing blocks it",
     ]
 
 
@@ -84,7 +85,9 @@ def test_after_a_push_of_a_person_the_agent_acts_only_on_command(blocker: str) -
         blockers=(Blocker(blocker, "something"), Blocker("draft", "the pull request is a draft")),
     )
     items = {one.text: one.resolver for one in checklist(session, None)}
-    assert items["something"].startswith("the agent, once somebody gives the command `resume`")
+    assert items["something"].startswith(
+        "the agent continues once somebody gives the command `resume`"
+    )
     assert items["the pull request is a draft"] == RESOLVED_BY["draft"]
 
 

@@ -99,7 +99,7 @@ def test_a_session_reads_as_a_story() -> None:
         base="b" * 40,
     )
     assert [(one.text, one.tone) for one in story] == [
-        ("A session was opened for issue #12 for @mara", "busy"),
+        ("A session was opened for issue #12, as @mara requested", "busy"),
         ("The agent was started (run 1)", "busy"),
         ("Commits up to `aaaaaaa` were pushed", "busy"),
         ("Pull request #34 was opened", "busy"),

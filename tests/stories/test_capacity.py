@@ -16,9 +16,7 @@ def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) 
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
-    reasons = [
-        "the server has no free session slot (limit: 3, slots kept for others included)"
-    ] * 17
+    reasons = ["the server has no free session slot (limit: 3, reserved slots included)"] * 17
     eventually(
         lambda: [one.waits for one in world.store.sessions.all() if one.waits] == reasons,
         "seventeen wait with their reason",
@@ -44,7 +42,7 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     eventually(
         lambda: (
             second.becomes("queued").because
-            == "the server has no free session slot (limit: 1, slots kept for others included)"
+            == "the server has no free session slot (limit: 1, reserved slots included)"
         ),
         "the second states why it waits",
     )

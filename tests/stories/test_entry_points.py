@@ -51,7 +51,7 @@ def test_a_session_is_steered_by_comment_page_api_and_command_line(world: World)
 
     presses(world, issue, "stop")
     session = issue.becomes("killed")
-    assert "page:visitor" in session.because
+    assert "somebody with the page token" in session.because
     assert [command.actor.partition(":")[0] for command in session.commands] == [
         "cli",
         "api",

@@ -38,7 +38,7 @@ def test_three_failed_repairs_are_escalated_until_a_person_pushes(
     issue.agent.commits({"widgets.txt": "fixed\n"}).ends_its_turn()
     pull.moves_from(head)
     pull.ci_passes().reviewer_approves(by=ROB)
-    says = "@rob approved but pushed commits to the branch"
+    says = "the approval of @rob, who pushed commits to the branch, does not count"
     eventually(lambda: says in str(issue.session and issue.session.blockers), "it does not count")
     world.repo.permission(world.github.user("carol").login, "write")
     pull.reviewer_approves(by="carol")

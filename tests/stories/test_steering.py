@@ -231,6 +231,6 @@ def test_the_last_session_of_a_project_posts_a_summary(world: World) -> None:
         issue.issue.comment("/mergewright stop", by=ALICE)
         issue.becomes("killed")
     is_posted(
-        second, "No session of `widgets` is open any more. Since the last such message: 2 stopped."
+        second, "All sessions of project `widgets` have ended. Since the last summary: 2 stopped."
     )
     assert not any("Everything of" in posted for posted in first.comments_by())

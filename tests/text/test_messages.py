@@ -55,7 +55,7 @@ def test_a_push_without_permission_has_a_remedy() -> None:
 
 def test_a_push_after_that_of_somebody_else_names_the_remedy() -> None:
     said = messages.push_refused("b: [rejected] (stale info)")
-    assert said.endswith("somebody else pushed to the branch (have the agent merge) or deleted it")
+    assert said.endswith("or pushed to it what the agent lacks")
 
 
 def test_people_who_merge_by_hand_learn_why() -> None:
@@ -231,7 +231,7 @@ def test_a_title_follows_the_projects_template() -> None:
 
 def test_a_request_from_the_command_line_names_no_login() -> None:
     body = messages.pull_body(12, "claude", "cli:ann", "It retries.", [])
-    assert "Written by the agent `claude` at the request of `cli:ann`." in body
+    assert "Written by the agent `claude` at the request of ann (on the server)." in body
 
 
 def test_the_pull_request_template_is_added_unless_it_is_filled_in() -> None:
@@ -329,7 +329,7 @@ def test_a_summary_names_outcomes_in_words() -> None:
     counts = "1 done, 1 errored, 1 killed, 3 merged, 2 terminated"
     said = messages.comment_body("summary", {"project": "killed-1", "counts": counts})
     assert said == (
-        "No session of `killed-1` is open any more. Since the last such message: "
+        "All sessions of project `killed-1` have ended. Since the last summary: "
         "1 completed without a merge, 1 failed, "
         "1 stopped, 3 merged, 2 closed or unlabelled."
     )

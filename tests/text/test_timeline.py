@@ -148,4 +148,6 @@ def test_failures_and_repairs_are_news_and_other_checks_details() -> None:
 
 def test_only_actors_who_are_people_are_mentioned() -> None:
     assert say.command_line("mara", "tell").text == "@mara gave the command `tell`"
-    assert say.command_line("cli:mara", "tell").text == "cli:mara gave the command `tell`"
+    assert (
+        say.command_line("cli:mara", "tell").text == "mara (on the server) gave the command `tell`"
+    )

@@ -75,7 +75,7 @@ def test_the_board_shows_who_opened_a_chat_and_links_to_its_terminal(chat: Site)
     card = chat.http.get("/").text.split('id="session-widgets-c1"')[1].split("</article>")[0]
     assert f'href="{PATH}/terminal"' in card
     assert "<span>chat</span>" in card
-    assert "for mara" in card
+    assert "for @mara" in card
 
 
 def test_the_page_of_a_chat_leads_with_its_terminal(chat: Site) -> None:

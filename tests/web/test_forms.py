@@ -57,7 +57,7 @@ def test_a_button_submits_a_command_and_redirects(visitor: Site) -> None:
     response = pressed(visitor, "/sessions/widgets-1/ask", kind="pause")
     assert (response.status_code, response.headers["location"]) == (303, "/sessions/widgets-1")
     assert asked(visitor) == [("pause", "", "page:visitor")]
-    assert "by page:visitor" in page(visitor, "/sessions/widgets-1?raw=true")
+    assert "by somebody with the page token" in page(visitor, "/sessions/widgets-1?raw=true")
 
 
 def test_a_double_click_submits_once(visitor: Site) -> None:
@@ -178,7 +178,7 @@ def test_everything_is_frozen_and_unfrozen_on_the_board(visitor: Site) -> None:
     visitor.session(1)
     assert pressed(visitor, "/freeze").headers["location"] == "/"
     html = page(visitor, "/")
-    assert "Everything was frozen by page:visitor" in html
+    assert "Everything was frozen by somebody with the page token" in html
     assert 'action="/freeze"' not in html
     visitor.http.post("/unfreeze", data=fields(html, "/unfreeze"))
     assert visitor.store.freezes.all() == []
@@ -189,7 +189,7 @@ def test_a_session_is_frozen_on_its_own_page(visitor: Site) -> None:
     pressed(visitor, "/sessions/widgets-1/ask", kind="freeze")
     assert [kind for kind, _, _ in asked(visitor)] == ["freeze"]
     html = page(visitor)
-    assert "Frozen by page:visitor" in html
+    assert "Frozen by somebody with the page token" in html
     assert "unfreeze" in kinds(html)
     assert "freeze" not in kinds(html)
     pressed(visitor, "/sessions/widgets-1/ask", kind="unfreeze")
@@ -203,7 +203,7 @@ def test_a_session_that_a_label_froze_offers_no_command_to_undo_it(visitor: Site
     issue = Issue(number=1, title="A title", frozen=frozen)
     visitor.store.observations.record([Observation(session=name, issue=issue)], now)
     html = page(visitor)
-    assert "Frozen by ann" in html
+    assert "Frozen by @ann" in html
     assert "Remove the label <code>mergewright:freeze</code> on GitHub to undo it." in html
     assert "unfreeze" not in kinds(html)
 

@@ -49,7 +49,7 @@ def test_the_board_shows_sessions_in_their_groups(site: Site) -> None:
     assert "It asks: why?" in people
     assert "Busy" in work
     assert '<a href="https://github.com/x/34" rel="noopener">pull request #34</a>' in work
-    assert re.search(r'<span class="activity active">active</span>', work)
+    assert re.search(r'<span class="activity active">at work</span>', work)
     assert re.search(r'<time datetime="[\d:+T-]+">[\d-]{10} [\d:]{5} UTC</time>', work)
 
 
@@ -95,7 +95,9 @@ def test_a_session_shows_its_remedy(site: Site) -> None:
     shown = html.unescape(re.sub(r"</?code>", "", site.seen(f"/sessions/{asks}").text))
     assert f'<p class="remedy">{remedy}</p>' in shown
     nothing = site.seen(f"/sessions/{well}").text
-    assert re.findall('class="remedy">(.+?)<', nothing) == ["Nothing to do: the agent is working."]
+    assert re.findall('class="remedy">(.+?)<', nothing) == [
+        "Nothing to do: the session goes on by itself."
+    ]
 
 
 def test_a_session_shows_its_reason_blockers_and_actions(site: Site) -> None:
@@ -208,7 +210,7 @@ def test_a_command_is_shown_with_its_actor(site: Site) -> None:
     session = site.session(1)
     site.store.commands.add_granted(session, TELL)
     page = site.seen(f"/sessions/{session}?raw=true").text
-    assert "by mara" in page
+    assert "by @mara" in page
     assert "tell use tabs" in page.lower()
     page = site.seen(f"/sessions/{session}").text
     assert "@mara gave the command <code>tell</code>." in page
@@ -307,7 +309,7 @@ def test_actor_and_event_are_separate_words(site: Site) -> None:
     session = site.session(1)
     site.store.commands.add_granted(session, TELL)
     page = site.seen(f"/sessions/{session}?raw=true").text
-    assert '<strong>command</strong> <span class="note">by mara</span>' in page
+    assert '<strong>command</strong> <span class="note">by @mara</span>' in page
 
 
 def test_the_agents_page_lists_agents_and_is_linked(site: Site) -> None:

@@ -88,7 +88,7 @@ def test_what_the_repositorys_file_may_not_widen_is_named(site: Site) -> None:
 
 def test_a_frozen_project_says_so(site: Site) -> None:
     site.store.freezes.add("project:widgets", "ann")
-    assert "frozen by ann" in words(site, "/projects/widgets")
+    assert "frozen by @ann" in words(site, "/projects/widgets")
 
 
 def test_an_empty_project_says_how_to_start_a_session(site: Site) -> None:

@@ -12,7 +12,6 @@ from msgspec import Meta, Struct
 
 from bot.intake.commands import COMMANDS
 from bot.intake.local_commands import (
-    API,
     METADATA_KEY,
     add_command,
     add_start,
@@ -44,7 +43,7 @@ from bot.web.terminal_keys import AcceptedKeys, Keyboard, KeysRequest, type_keys
 from bot.web.views import Views, http_errors
 from bot.web.visitor import anywhere, everywhere, in_session
 from lifecycle.model.facts import Command
-from lifecycle.model.names import agent_of
+from lifecycle.model.names import API, agent_of
 from lifecycle.model.roles import Role
 
 _Target = Annotated[
