@@ -22,7 +22,9 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
         return f"{what}; it has no public address, so it cannot be allowed"
     if not _NAME.fullmatch(host):
         return f"{what}; only names with a domain can be allowed, such as files.example.org"
-    return f'{what}; allow it: add "{_pattern(host, port)}" to `network` in [projects.{project}]'
+    remedy = f'allow it: add "{_pattern(host, port)}" to `network` in [projects.{project}]'
+    only = "" if port in _USUAL_PORTS else ', a list: "open" allows only the ports 80 and 443'
+    return f"{what}; {remedy}{only}"
 
 
 def network_line(network: tuple[str, ...], refused: Iterable[tuple[str, int]]) -> str:

@@ -20,6 +20,7 @@ NAMED = "only names with a domain can be allowed, such as files.example.org"
 def test_a_refused_host_has_its_remedy(where: tuple[str, int], times: int, says: str) -> None:
     host, port = where
     end = " in [projects.widgets]" if "allow it" in says else ""
+    end += ', a list: "open" allows only the ports 80 and 443' if port == 22 else ""
     shown = refused_host(host, port, times, "widgets", public=True)
     assert shown == f"refused: {host}:{port}, {says}{end}"
 
