@@ -21,7 +21,7 @@ _PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._*?-]{1,100}")
 #: A host's name, with `*.` for all hosts below it, and an optional port. Its last part begins with
 #: a letter, unlike an IP address's.
 _HOST = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9_-]+\.)+[A-Za-z][A-Za-z0-9-]*(?::[1-9][0-9]{0,4})?")
-_A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes"
+_A_NAME = "expected a name of up to 39 lowercase letters, digits and dashes, not a dash first"
 
 #: The longest path of the data directory. A Unix socket's path is limited to 104 to 108 bytes,
 #: depending on the system, and includes the runtime's directory and socket below this one.
@@ -153,7 +153,7 @@ def _default_contradictions(
     if not 1024 <= first <= last <= 65535 or last - first + 1 < project.ports:
         yield (
             f"{where}.port-range = {short(project.port_range)}: expected"
-            f" FIRST-LAST within 1024-65535; number of ports needed: {max(1, project.ports)}"
+            f" FIRST-LAST within 1024-65535, with {max(1, project.ports)} or more ports"
         )
     if isinstance(project.network, str):
         if project.network != "open":
@@ -193,7 +193,7 @@ def _type_contradictions(settings: Settings) -> Iterator[str]:
         if re.search(r"/v\d\w*/?$", kind.endpoint):
             yield (
                 f"{where}.endpoint = {short(kind.endpoint)}: expected a URL without"
-                " /v1 at its end, which the agent's program appends"
+                " a version such as /v1 at its end: the agent's program appends it"
             )
         for variable in filter(SECRET_NAME.search, kind.env):
             yield (
@@ -239,7 +239,7 @@ def _notifier_contradictions(settings: Settings) -> Iterator[str]:
         if not PROJECT_NAME.fullmatch(name):
             yield f"{where}: {_A_NAME}"
         if one.kind == "webhook" and not one.secret:
-            yield f"{where}.secret: required; name the variable with the secret that signs"
+            yield f"{where}.secret: required: the variable with the secret that signs messages"
         elif one.kind != "webhook" and one.secret:
             yield f'{where}.secret: only a notifier of kind = "webhook" signs its messages'
         known = settings.projects

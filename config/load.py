@@ -183,7 +183,7 @@ def missing(settings: Settings, secrets: Secrets) -> tuple[str, ...]:
     ]
     for variable, place in settings.notifier_variables.items():
         if variable not in secrets.notifiers:
-            wanted.append(f"no {place.rpartition('.')[2]} of a notifier: set {variable} ({place})")
+            wanted.append(f"no value for {place}: set {variable}")
     wanted += unfit_secrets(settings.notify, secrets.notifiers)
     if settings.signs and not secrets.signing_key:
         wanted.append(

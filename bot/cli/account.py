@@ -71,6 +71,8 @@ def logout(
     known = logins.read()
     url = logins.server_url(server) if server else known.default
     gone = list(known.servers) if everywhere else [one for one in known.servers if one == url]
+    if not gone and known.servers and not url:
+        raise CliError("no server is the default: name one, or give --all", PROBLEM)
     if not gone:
         raise CliError(f"no token is stored{f' for {url}' if url else ''}", PROBLEM)
     for one in gone:

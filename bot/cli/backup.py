@@ -26,9 +26,8 @@ def restore(config: Path | None, file: Path, *, as_json: bool) -> None:
     """Restore a backup. Raises `CliError`, `OSError`."""
     paths = Paths(context.settings(config).data)
     if not file.exists():
-        session = (
-            f"; to resume a session: `mergewright start {file}`" if len(file.parts) == 1 else ""
-        )
+        named = len(file.parts) == 1 and not file.suffix
+        session = f"; an ended session is restored by `mergewright start {file}`" if named else ""
         raise CliError(f"{file}: no such file{session}")
     try:
         with progress(f"Restoring {file} ..."):

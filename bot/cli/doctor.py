@@ -21,7 +21,7 @@ from bot.cli.progress import progress
 from bot.cli.screens import report, table
 from bot.github.auth import key_fault
 from bot.setup.files import SECRETS, load_command, stored_variables
-from bot.store import StoreFailure, check_whole
+from bot.store import StoreDamaged, StoreFailure, check_whole
 from bot.system.isolation import isolation_of, limits_of, problems, unisolated
 from bot.system.locations import Paths
 from bot.system.ssh_signatures import UnfitKey, commit_signer
@@ -195,7 +195,7 @@ def data(installed: Installation) -> CheckResult:
         return fail(f"{parent} is not a folder", "set server.data to a folder")
     if parent != folder:
         if os.access(parent, os.W_OK | os.X_OK):
-            return ok(f"{folder} does not exist for this user; `serve` would create it")
+            return ok(f"{folder} does not exist yet: `mergewright serve` creates it")
         return fail(f"{folder} cannot be created", f"make {parent} writable")
     if not os.access(folder, os.W_OK | os.X_OK):
         return fail(f"{folder} is not writable", "make this user its owner")
@@ -210,16 +210,16 @@ def database(installed: Installation) -> CheckResult:
         try:
             check_whole(paths.database)
         except StoreFailure as failure:
-            return fail(str(failure), "docs/running.md (Backups) has the steps")
+            damaged = isinstance(failure, StoreDamaged)
+            return fail(str(failure), "docs/running.md (Backups) has the steps" if damaged else "")
         return ok("intact")
     if remains := paths.remains():
         return fail(
             f"{paths.database} is missing or empty, but {paths.data} holds the files of sessions,"
             f" such as {remains}",
-            "restore it from a backup, or begin with an empty one: mergewright serve"
-            " --new-database",
+            "restore a backup, or begin with an empty one: mergewright serve --new-database",
         )
-    return ok("does not exist for this user; `serve` would create it")
+    return ok("does not exist yet: `mergewright serve` creates it")
 
 
 def webhook_secret(installed: Installation) -> CheckResult:
@@ -238,7 +238,7 @@ def page_token(installed: Installation) -> CheckResult:
     if not secret and installed.settings.sign_in.takes_people:
         return ok("not set: people sign in with GitHub")
     if not secret:
-        return fail("not set", "set MERGEWRIGHT_PAGE_TOKEN to use the page")
+        return warn("not set: the pages are off", "set MERGEWRIGHT_PAGE_TOKEN to use them")
     return _strength(secret)
 
 
@@ -307,7 +307,7 @@ def isolation(installed: Installation) -> CheckResult:
     for kind in sorted(kinds):
         if lacking := ISOLATIONS[kind].unlimited(limits_of(settings)):
             return warn(
-                f"{', '.join(sorted(kinds))}; {kind} cannot limit a whole run's {lacking}",
+                f"{', '.join(sorted(kinds))}; {kind} cannot limit, for a run as a whole: {lacking}",
                 _LIMITING if kind == "bubblewrap" else _LIMITING_CONTAINERS,
             )
     return ok(", ".join(sorted(kinds)))

@@ -203,7 +203,10 @@ def _webhooks(installed: Installation, us: GitHub) -> CheckResult:
         if "*" not in heard and (lost := set(EVENTS_ASKED) - heard):
             what = f"does not send {', '.join(sorted(lost))}" if heard else "is missing or inactive"
             missing.append(f"{place}: the webhook {what}")
-    remedy = f"add {url} in the repository's settings: application/json, the secret, all events"
+    remedy = (
+        f"in the repository's settings (Webhooks), add or correct the webhook: payload URL {url},"
+        " content type application/json, the secret of MERGEWRIGHT_WEBHOOK_SECRET, all events"
+    )
     if missing:
         return fail("\n".join(missing), remedy)
     if unseen:
@@ -239,8 +242,9 @@ def workflows(installed: Installation, us: GitHub) -> CheckResult:
     if not found:
         return ok("no workflow gives secrets to pushed branches")
     return warn(
-        "these run for every pushed branch and have secrets:\n" + "\n".join(found),
-        "move the secrets to an environment for the default branch, or set `push-to` to a fork",
+        "these workflows run for agents' branches and get secrets:\n" + "\n".join(found),
+        "move the secrets to an environment of the default branch only, or have agents push to a"
+        ' fork: set push-to = "fork" and fork = "OWNER/NAME" for the project',
     )
 
 

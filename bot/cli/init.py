@@ -169,7 +169,12 @@ def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mappi
     """
     usual = next((one for one in AGENTS[agent].login_variables if one.endswith("_KEY")), _NO)
     name = interview.answer(
-        *("--key", given, "   Variable with its model key (none: it needs no such key)", _variable),
+        *(
+            "--key",
+            given,
+            "   Variable with its model key (none: it uses another login)",
+            _variable,
+        ),
         default=usual,
     )
     if not name:
@@ -179,7 +184,7 @@ def _model_key(interview: Interview, given: str, agent: str) -> tuple[str, Mappi
         question = f"   Value of {name} (empty: you add it to mergewright.env later)"
         value = typer.prompt(question, default="", hide_input=True, show_default=False).strip()
     if not value:
-        print(f"{name} is not set: add it to mergewright.env.")
+        print(f"{name} is not set: add it to mergewright.env, which is written at the end.")
     return name, {name: value} if value else {}
 
 

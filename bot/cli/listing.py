@@ -75,7 +75,9 @@ def wait(
         else:
             session = _wait(config, id, goal, until)
     if not is_over(session, goal) and not as_json:
-        raise CliError(f"gave up after {timeout:g} s: {id} is still {session.status}", PROBLEM)
+        raise CliError(
+            f"gave up after {timeout:g} s: the status of {id} is {session.status}", PROBLEM
+        )
     screen = screens.headline(session.id, session.status, session.because)
     screens.report(session, screen, as_json=as_json)
     return is_reached(session, goal)

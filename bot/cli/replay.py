@@ -93,11 +93,11 @@ def _decisions(
 
 def _effects(event: str, found: Sequence[Effect], ignored: str) -> RenderableType:
     if not found:
-        return Text(f"{event} would have no effect: {ignored}")
+        return Text(f"The webhook `{event}` would have no effect: {ignored}")
     table = grid()
     for effect in found:
         add(table, effect.session or "no session", effect.what)
-    return Group(Text(f"{event} would cause:"), table)
+    return Group(Text(f"The webhook `{event}` would cause:"), table)
 
 
 def _json(value: Any) -> str:

@@ -73,7 +73,7 @@ def sign_in(installed: Installation) -> CheckResult:
         return fail(says, remedy)
     if (github := github_sign_in(settings, installed.secrets)) is None:
         if not installed.secrets.page_token:
-            return ok("nobody can sign in: no page token is set, and no sign-in with GitHub")
+            return ok("not configured: the pages are off")
         return ok("with the page token, for one person")
     try:
         problem = github.check_secret()

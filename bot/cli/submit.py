@@ -43,6 +43,7 @@ _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 _REMOTE_POLL_SECONDS = 0.5
 #: The issue number at the end of a session ID.
+_NAMES_ISSUE = "to start an agent on an issue, name it as PROJECT-NUMBER"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -205,7 +206,7 @@ def _submit_to(
     if found is None and kind == "start":
         project, _, number = id.rpartition("-")
         if not _NUMBER.fullmatch(number):
-            raise CliError(f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER")
+            raise CliError(f"no session {id!r}; {_NAMES_ISSUE}, such as widgets-12")
         key = server.start(project, int(number), text)
     elif found is None:
         raise CliError(no_session(id))
@@ -238,11 +239,12 @@ def _start(
     """Request a session for an issue that has none."""
     project, _, number = id.rpartition("-")
     known = project in settings.projects
-    if not known or not _NUMBER.fullmatch(number):
-        hint = f"such as {project}-12" if known else nearest(project, settings.projects)
-        raise CliError(
-            f"no session {id!r}, and it does not name an issue as PROJECT-NUMBER; {hint}"
-        )
+    if not _NUMBER.fullmatch(number):
+        example = project if known else next(iter(settings.projects), "widgets")
+        raise CliError(f"no session {id!r}; {_NAMES_ISSUE}, such as {example}-12")
+    if not known:
+        meant = nearest(project, settings.projects)
+        raise CliError(f"no session {id!r}, and no project {project!r}; {meant}")
     try:
         text = local_commands.parse_argument(COMMANDS["start"], agent)
     except InvalidArgument as problem:

@@ -69,7 +69,7 @@ def health(report: HealthReport) -> RenderableType:
         add(rows, "GitHub", f"{limit.account} {limit.resource}: {left}")
     for used in report.isolations:
         kinds = ", ".join(used.agent_types)
-        add(rows, used.isolation or "no usable isolation", kinds)
+        add(rows, "isolation", f"{used.isolation or 'none usable'}: {kinds}")
     for name, version in report.versions.items():
         add(rows, name, version)
     lines = [Text(sentence(plain(one)), "red") for one in report.problems]
@@ -123,7 +123,7 @@ class FoundAgent(Struct, frozen=True, kw_only=True):
 def agents(records: Sequence[AgentRecord]) -> RenderableType:
     """Return a table with a row for each agent."""
     rows = screens.table(
-        *("AGENT", "SESSIONS", "LIVE", "MERGED", "FIRST PASS", "REPAIRS", "COST", "TO MERGE")
+        *("AGENT", "SESSIONS", "LIVE", "MERGED", "UNAIDED", "REPAIRS", "COST", "MEDIAN TIME")
     )
     for one in records:
         rows.add_row(
@@ -131,7 +131,13 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
             *(str(one.sessions), str(one.live), str(one.outcomes.get(Status.MERGED, 0))),
             *(_first_pass(one), str(one.repairs), _cost(one), _time_to_merge(one)),
         )
-    return rows
+    return Group(rows, Text(f"\n{_HEADINGS}", "dim"))
+
+
+_HEADINGS = (
+    "UNAIDED: the share of merged sessions without repairs or review rounds. MEDIAN TIME: from the"
+    " session's beginning to the merge."
+)
 
 
 def agent(found: FoundAgent) -> RenderableType:
@@ -147,7 +153,7 @@ def agent(found: FoundAgent) -> RenderableType:
     add(rows, "repairs", f"{one.repairs}; {counted(one.review_rounds, 'review round')}")
     add(rows, "cost", _cost(one))
     add(rows, "tokens", f"{one.tokens:,} in {one.active_seconds / 3600:.1f} active hours")
-    add(rows, "merged in", _time_to_merge(one))
+    add(rows, "merged in", f"{_time_to_merge(one)} (median)")
     if found.prompt:
         add(rows, "prompt", found.prompt)
     listing = screens.listing(found.sessions, "No sessions yet.")

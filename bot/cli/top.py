@@ -310,7 +310,10 @@ class Top(App[None]):
         with self.suspend():
             ended = subprocess.run(command, check=False)
         if ended.returncode:
-            self.notify(f"the terminal of {card.row.id} cannot be opened", severity="error")
+            self.notify(
+                f"the terminal of {card.row.id} cannot be opened: `mergewright attach` says why",
+                severity="error",
+            )
         self._changed.set()
 
     def action_filter(self) -> None:

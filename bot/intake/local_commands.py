@@ -51,7 +51,10 @@ def build_command(
     known = next((one for one in session.commands if one.key == key), None)
     current = known.head if known else head_at(session, session.issue.number, at, head)
     if head and current != head and not known:
-        raise HeadChanged(f"no open pull request of {session.id} is at {head[:7]}")
+        raise HeadChanged(
+            f"no open pull request of {session.id} is at the commit {head[:7]} any more; look at"
+            " the changes, then repeat the command"
+        )
     return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=head or current)
 
 

@@ -80,7 +80,7 @@ class AccessObserver:
         except (NotInstalled, Refused) as failure:
             lacking = (str(failure),)
         except GitHubFailure as failure:
-            log.warning("%s: access not read: %s", repository, failure)
+            log.warning("%s: cannot read which permissions the bot has: %s", repository, failure)
             return
         key, now = f"access:{repository}", self.clock()
         text = f"{repository}: {'; '.join(lacking)}"

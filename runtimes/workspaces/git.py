@@ -212,7 +212,7 @@ def git(
         raise GitFailure(command, place, words, remedy) from None
     except FileNotFoundError:
         if not repository.is_dir():
-            raise GitFailure(command, place, "there is no such folder", "make it again") from None
+            raise GitFailure(command, place, "there is no such folder", "restore it") from None
         raise GitFailure(command, place, "git is missing", "install git") from None
     except OSError as error:
         raise GitFailure(command, place, str(error)) from None

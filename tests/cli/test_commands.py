@@ -121,10 +121,13 @@ def test_arguments_are_parsed_as_in_comments(
         (("stop", "widgets-13"), "no session 'widgets-13'; did you mean widgets-12?"),
         (
             ("start", "widget-1"),
-            "no session 'widget-1', and it does not name an issue as PROJECT-NUMBER; did you"
+            "no session 'widget-1', and no project 'widget'; did you"
             " mean 'widgets'? known: widgets",
         ),
-        *((("start", f"widgets-{number}"), "; such as widgets-12") for number in NO_NUMBERS),
+        *(
+            (("start", f"widgets-{number}"), "PROJECT-NUMBER, such as widgets-12")
+            for number in NO_NUMBERS
+        ),
         (
             ("start", "widgets-13", "one", "of", "three"),
             "start takes at most the name of one agent",
@@ -135,7 +138,7 @@ def test_arguments_are_parsed_as_in_comments(
         ),
         (
             ("restore", "widgets-12"),
-            "widgets-12: no such file; to resume a session: `mergewright start widgets-12`",
+            "widgets-12: no such file; an ended session is restored by `mergewright start",
         ),
         (("freeze",), "name what to freeze: a SESSION, --project NAME or --all"),
         (("unfreeze", "widgets-12", "--all"), "name what to unfreeze"),

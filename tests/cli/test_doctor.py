@@ -48,7 +48,7 @@ def test_workflows_that_give_secrets_to_branches_are_listed(
     printed = {"viewer": {"login": "us"}, "repository": {"object": {"entries": entries}}}
     github.post(GRAPHQL).respond(json={"data": printed})
     found = lines()["workflows"]
-    assert found.startswith("warn these run for every pushed branch and have secrets: ")
+    assert found.startswith("warn these workflows run for agents' branches and get secrets: ")
     assert (
         "acme/widgets: .github/workflows/ci.yml: NPM_TOKEN -> move the secrets to an environment"
         in found
@@ -163,7 +163,7 @@ def test_a_data_directory_readable_by_others_fails(lines: LineTail, deployment: 
 
 def test_a_missing_data_directory_is_fine(lines: LineTail, deployment: Deployment) -> None:
     deployment.paths.data.rmdir()
-    assert lines()["data folder"].endswith("does not exist for this user; `serve` would create it")
+    assert lines()["data folder"].endswith("does not exist yet: `mergewright serve` creates it")
 
 
 def test_an_unwritable_data_directory_fails(lines: LineTail, deployment: Deployment) -> None:
@@ -179,19 +179,19 @@ def test_an_unwritable_data_directory_fails(lines: LineTail, deployment: Deploym
 
 
 @pytest.mark.parametrize(
-    ("thing", "variable"),
+    ("thing", "variable", "severity"),
     [
-        ("GitHub", "MERGEWRIGHT_GITHUB_TOKEN"),
-        ("webhook secret", "MERGEWRIGHT_WEBHOOK_SECRET"),
-        ("page token", "MERGEWRIGHT_PAGE_TOKEN"),
+        ("GitHub", "MERGEWRIGHT_GITHUB_TOKEN", "fail"),
+        ("webhook secret", "MERGEWRIGHT_WEBHOOK_SECRET", "fail"),
+        ("page token", "MERGEWRIGHT_PAGE_TOKEN", "warn"),
     ],
 )
-def test_a_missing_secret_fails_with_its_variable(
-    thing: str, variable: str, lines: LineTail, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_secret_is_found_with_its_variable(
+    thing: str, variable: str, severity: str, lines: LineTail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(variable)
     found = lines()[thing]
-    assert found.startswith("fail ")
+    assert found.startswith(f"{severity} ")
     assert f"-> set {variable}" in found
 
 
@@ -294,7 +294,7 @@ def test_limits_that_cannot_be_set_are_named_with_who_sets_them(
     monkeypatch.setattr(isolation, "unavailable", lambda *_: "")
     monkeypatch.setattr(isolation, "unlimited", lambda *_: "cpu")
     found = lines()["isolation"]
-    assert f"{kind} cannot limit a whole run's cpu -> {remedy}" in found
+    assert f"{kind} cannot limit, for a run as a whole: cpu -> {remedy}" in found
 
 
 def test_without_a_valid_configuration_the_machine_is_checked(

@@ -71,11 +71,11 @@ def test_a_clock_that_cannot_be_compared_fails(lines: LineTail, github: respx.Mo
 @pytest.mark.parametrize(
     ("hooks", "expected"),
     [
-        ([], "fail acme/widgets: the webhook is missing or inactive -> add https://"),
+        ([], "fail acme/widgets: the webhook is missing or inactive -> in the "),
         ([hook(active=False)], "fail acme/widgets: the webhook is missing or inactive"),
         ([hook(config={"url": "https://else.example/"})], "fail acme/widgets: the webhook is mis"),
         ([hook(events=["push"])], "fail acme/widgets: the webhook does not send check_run, "),
-        (None, "warn not visible to this token: acme/widgets -> if missing, add https://"),
+        (None, "warn not visible to this token: acme/widgets -> if missing, in the "),
     ],
 )
 def test_a_missing_webhook_is_found(

@@ -37,7 +37,10 @@ def test_doctor_says_how_to_load_the_file_of_secrets(
         f"fail not set -> load {SECRETS}, which has MERGEWRIGHT_WEBHOOK_SECRET: {LOAD}"
     )
     assert f"x: no model key: load {SECRETS}, which has X_KEY: {LOAD}" in found["agents"]
-    assert found["page token"] == "fail not set -> set MERGEWRIGHT_PAGE_TOKEN to use the page"
+    assert (
+        found["page token"]
+        == "warn not set: the pages are off -> set MERGEWRIGHT_PAGE_TOKEN to use them"
+    )
     assert "hunter2" not in str(found)
 
 

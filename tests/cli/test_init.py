@@ -96,7 +96,7 @@ def test_options_answer_all_questions(
 def test_defaults_poll_github_and_use_the_strongest_sandbox(run: Init, folder: Path) -> None:
     done = run("--repository", "acme/Widgets_2")
     assert done.code == 0, done.err
-    assert "ANTHROPIC_API_KEY is not set: add it to mergewright.env." in done.out
+    assert "ANTHROPIC_API_KEY is not set: add it to mergewright.env, which is written" in done.out
     assert "1. Let the agent sign in:   step 3 of Install in README.md" in done.out
     settings, found = load(folder / files.CONFIGURATION, environment(folder / files.SECRETS))
     assert settings.polls

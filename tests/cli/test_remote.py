@@ -207,7 +207,7 @@ def test_a_remote_session_is_waited_for(
     session = site.session(1)
     result = mergewright("wait", session, "--for", "merged", "--timeout", "0.1")
     assert result.code == 1
-    assert result.err == "mergewright: gave up after 0.1 s: widgets-1 is still working\n"
+    assert result.err == "mergewright: gave up after 0.1 s: the status of widgets-1 is working\n"
     site.end(session, Status.MERGED)
     assert mergewright("wait", session, "--for", "merged").code == 0
     assert mergewright("wait", session, "--for", "needs_input").code == 1
@@ -252,7 +252,7 @@ def test_a_server_that_cannot_be_used_is_named(
         ("stop widgets-9", "no session 'widgets-9'; `mergewright ls --all` lists all sessions"),
         ("wait widgets-9 --for merged", "no session 'widgets-9'; `mergewright ls --all` lists"),
         ("start gears-1", "No project 'gears'. Known: widgets."),
-        ("start widgets-1x", "no session 'widgets-1x', and it does not name an issue as PROJECT-"),
+        ("start widgets-1x", "no session 'widgets-1x'; to start an agent on an issue, name it as"),
         ("freeze --project gears", "(known: widgets)"),
     ],
 )

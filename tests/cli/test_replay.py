@@ -139,7 +139,7 @@ def test_a_recorded_webhook_is_explained_without_effects(
     before = deployment.paths.database.read_bytes()
     result = mergewright("replay", "--delivery", str(PAYLOADS / "issues.json"), "--event", "issues")
     assert result.code == 0, result.err
-    assert "issues would cause:" in result.out
+    assert "The webhook `issues` would cause:" in result.out
     assert f"{name}  the bot reads issue #12 of acme/widgets again" in result.out
     assert deployment.paths.database.read_bytes() == before
 
@@ -166,7 +166,7 @@ def test_a_webhook_for_no_project_causes_nothing(
 ) -> None:
     deployment.has_session(12)
     result = mergewright("replay", "--delivery", str(PAYLOADS / "ping.json"), "--event", "ping")
-    says = "ping would have no effect: the bot does not read this kind of event or action"
+    says = "The webhook `ping` would have no effect: the bot does not read this kind of event"
     assert says in " ".join(result.out.split())
 
 

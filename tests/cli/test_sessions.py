@@ -155,7 +155,7 @@ def test_a_session_is_waited_for(
     result = mergewright("wait", session, "--for", "merged", "--timeout", "0")
     assert (result.code, result.err) == (
         1,
-        "mergewright: gave up after 0 s: widgets-12 is still working\n",
+        "mergewright: gave up after 0 s: the status of widgets-12 is working\n",
     )
 
     def merges(_: float) -> None:

@@ -95,7 +95,7 @@ def test_agents_without_sessions_are_listed_too(
         f"{deployment.file.read_text()}{ada}[agents.ben]\ntypes = ['shell']\n"
     )
     assert lines(mergewright("agents").out)[:4] == [
-        "AGENT SESSIONS LIVE MERGED FIRST PASS REPAIRS COST TO MERGE",
+        "AGENT SESSIONS LIVE MERGED UNAIDED REPAIRS COST MEDIAN TIME",
         "ada 1 1 0 - 0 $0.00 -",
         "ben 0 0 0 - 0 $0.00 -",
         "old 1 0 0 - 0 $0.00 -",
@@ -136,7 +136,7 @@ def test_an_agents_record_shows_its_results(
         "first pass 25% merged without repairs or review rounds",
         "repairs 3; 2 review rounds",
         "cost $7.50 + 12k tokens",
-        "merged in 2h",
+        "merged in 2h (median)",
     ):
         assert line in one
 

@@ -88,7 +88,8 @@ ANSWERS = {
         "projects.v.agent = 'shel': no [agent-types.shel]; did you mean 'shell'? known: shell"
     ),
     f"{PROJECT}repository = 'a/b'\n[projects.Big]\nrepository = 'a/c'\nagent = 'shell'": (
-        "projects.Big: expected a name of up to 39 lowercase letters, digits and dashes"
+        "projects.Big: expected a name of up to 39 lowercase letters, digits and dashes, not"
+        " a dash first"
     ),
     f"{PROJECT}repository = 'a/b'\nlabel = 'bug,urgent'": (
         "projects.w.label = 'bug,urgent': expected no comma, because GitHub cannot search for one"
@@ -131,7 +132,8 @@ ANSWERS = {
         "agents.ada.types: no [agent-types.shel]; did you mean 'shell'? known: shell"
     ),
     "[agents.Ada]\ntypes = ['x']\n[agent-types.x]\nprogram = 'shell'": (
-        "agents.Ada: expected a name of up to 39 lowercase letters, digits and dashes"
+        "agents.Ada: expected a name of up to 39 lowercase letters, digits and dashes, not"
+        " a dash first"
     ),
     "[agents.x]\ntypes = ['y']\n[agent-types]\nx.program = 'shell'\ny.program = 'shell'": (
         "agents.x: also an agent type's name; rename it or add that type to `types`"
@@ -184,12 +186,12 @@ ANSWERS = {
         "projects.w.policy.mode = 'mrege': did you mean 'merge'? known: merge, observe, propose"
     ),
     f"{PROJECT}repository = 'a/w'\nports = 3\nport-range = '2000-2001'": (
-        "projects.w.port-range = '2000-2001': expected FIRST-LAST within 1024-65535; number of"
-        " ports needed: 3"
+        "projects.w.port-range = '2000-2001': expected FIRST-LAST within 1024-65535, with 3"
+        " or more ports"
     ),
     f"{PROJECT}repository = 'a/w'\nport-range = '80-2001'": (
-        "projects.w.port-range = '80-2001': expected FIRST-LAST within 1024-65535; number of ports"
-        " needed: 1"
+        "projects.w.port-range = '80-2001': expected FIRST-LAST within 1024-65535, with 1 or"
+        " more ports"
     ),
     f"{PROJECT}repository = 'a/w'\npolicy.session-usd = -1": (
         "projects.w.policy.session-usd = -1.0: expected 0 or more"

@@ -23,7 +23,7 @@ ANSWERS = {
     ),
     "kind = 'apprise' ": ("notify.team.url: missing", "[notify.team]\n"),
     "kind = 'webhook'": (
-        "notify.team.secret: required; name the variable with the secret that signs",
+        "notify.team.secret: required: the variable with the secret that signs messages",
         "[notify.team]\nurl = 'TEAM_URL'\n",
     ),
     "secret = 'TEAM_SECRET'": (
@@ -52,7 +52,8 @@ ANSWERS = {
         TABLE,
     ),
     "[notify.Team]\nkind = 'apprise'\nurl = 'X'": (
-        "notify.Team: expected a name of up to 39 lowercase letters, digits and dashes",
+        "notify.Team: expected a name of up to 39 lowercase letters, digits and dashes, not a dash"
+        " first",
         "",
     ),
     "url = 'GITHUB_TOKEN'": (
@@ -103,7 +104,7 @@ def test_urls_and_secrets_are_read_like_all_secrets(file: Path, tmp_path: Path) 
     }
     assert KEY in secret_values(settings, secrets, {})
     absent = [line for line in missing(settings, secrets) if "notif" in line]
-    assert absent == ["no url of a notifier: set PAGER_URL (notify.pager.url)"]
+    assert absent == ["no value for notify.pager.url: set PAGER_URL"]
 
 
 @pytest.mark.parametrize(

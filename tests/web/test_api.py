@@ -208,7 +208,9 @@ def test_a_merge_at_another_head_is_refused(site: Site) -> None:
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
     response = asked(site, session, kind="merge", head="b" * 40)
     assert response.status_code == 409
-    assert response.json()["detail"] == "no open pull request of widgets-1 is at bbbbbbb."
+    assert response.json()["detail"].startswith(
+        "no open pull request of widgets-1 is at the commit bbbbbbb any more; look at"
+    )
     assert "Review the pull request's current commit" in response.json()["remedy"]
     assert commands(site, session) == []
 

@@ -127,8 +127,8 @@ class Aider(adapter.AgentAdapter):
             )
         elif endpoint.key and not self._provider:
             problems.append(
-                "its key belongs to no provider: set `model` of the agent type to its name with"
-                ' a provider, such as "anthropic/NAME"'
+                "it is unknown which provider its key is for: set `model` of the agent type to"
+                ' the provider and the model, such as "anthropic/NAME"'
             )
         elif not has_model and not login:
             problems.append('it has no model: set `model` of the agent type, e.g. "openai/NAME"')

@@ -120,8 +120,8 @@ class OpenCode(adapter.AgentAdapter):
         problems = adapter.no_variables(self._type, endpoint)
         if endpoint != PROVIDER_DEFAULT and "/" not in self._type.model:
             problems.append(
-                "its endpoint and key belong to no provider: set `model` of the agent type to"
-                ' its name with a provider, such as "anthropic/NAME"'
+                "it is unknown which provider its endpoint and key are for: set `model` of the"
+                ' agent type to the provider and the model, such as "anthropic/NAME"'
             )
         return problems
 

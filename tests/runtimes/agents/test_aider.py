@@ -364,7 +364,7 @@ def test_endpoint_and_key_go_into_the_providers_own_variables(files: RunFiles) -
     (problem,) = other.check({}, Endpoint(url="http://gateway"))
     assert "its endpoint must have the API" in problem
     (problem,) = Aider(replace(kind, model="sonnet")).check({}, Endpoint(key="k"))
-    assert "its key belongs to no provider" in problem
+    assert "it is unknown which provider its key is for" in problem
 
 
 def test_start_problems_are_reported_with_remedies(tmp_path: Path) -> None:
