@@ -273,9 +273,12 @@ class RemoteServer:
             response = self._client.request(method, path, **options)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
+        if not response.is_success:
+            raise self._failure(response)
+        return self._decoded(response, kind)
+
+    def _decoded(self, response: httpx.Response, kind: type[T]) -> T:
         try:
-            if not response.is_success:
-                raise self._failure(response)
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.ValidationError:
             raise CliError(f"{self.url} {_OTHER_VERSION}", PROBLEM) from None
@@ -288,7 +291,7 @@ class RemoteServer:
 
     def _failure(self, response: httpx.Response) -> CliError:
         """Return the error of a response in the form for the command line."""
-        problem = msgspec.json.decode(response.content, type=_Refusal)
+        problem = self._decoded(response, _Refusal)
         if response.status_code == HTTPStatus.UNAUTHORIZED:
             return TokenRefused(f"{self._url} refuses the token; {self._remedy}", PROBLEM)
         remedy = "" if _API_REFERENCE in problem.remedy else problem.remedy

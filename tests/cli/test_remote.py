@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import respx
 
 from bot.cli import remote
+from bot.cli.options import CliError
+from bot.cli.remote import RemoteServer
 from bot.web.health import Health
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment
@@ -289,3 +292,13 @@ def test_another_server_is_not_taken_for_mergewright(
 def test_the_unknown_session_is_named(site: Site, mergewright: CommandLine) -> None:
     assert "no session 'widgets-9'" in mergewright("stop", "widgets-9").err
     assert "no session 'widgets-9'" in mergewright("wait", "widgets-9", "--for", "merged").err
+
+
+@respx.mock
+def test_a_stream_of_events_that_a_proxy_refuses_is_an_error_like_others() -> None:
+    respx.get("https://bot.example/api/v1/events").respond(502, html="<h1>Bad Gateway</h1>")
+    with (
+        closing(RemoteServer("https://bot.example/", TOKEN)) as server,
+        pytest.raises(CliError, match=r"no Mergewright API there \(502 Bad Gateway\)"),
+    ):
+        next(server.events())
