@@ -274,17 +274,17 @@ def _unknown_types(settings: Settings, where: str, types: Iterable[str]) -> Iter
 
 
 def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
-    """Return the end of an error about an unknown name: the closest known name, and all of them."""
+    """Return the end of an error about an unknown `word`: the closest choice, then all choices."""
     close = difflib.get_close_matches(word, list(choices), n=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}known: {', '.join(sorted(choices)) or 'none'}"
 
 
 def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each pattern that is no printable path inside a repository.
+    """Yield a line for each pattern in `paths` that is not a printable path inside a repository.
 
-    Git fails on such patterns, so that no run could start and nothing could be pushed. `where` is
-    the setting's name.
+    Git fails on such patterns, so no run could start and nothing could be pushed. `where` is the
+    setting's name.
     """
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():
@@ -292,6 +292,6 @@ def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
 
 
 def short(value: object) -> str:
-    """Return a value in the form of error messages, in at most 60 characters."""
+    """Return a value as error messages show it, cut to 60 characters."""
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

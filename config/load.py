@@ -32,7 +32,7 @@ VARIABLES: Mapping[str, str] = {
 _SECRET_VALUE = re.compile(
     r"gh[pousr]_|github_pat_|sk-[\w-]{20}|AIza[\w-]{20}|-----BEGIN |\w+://[^/]*@"
 )
-#: Remedies for a file of the App's private key that cannot be read, by what names the file.
+#: The remedy if the App's private key cannot be read, by the setting or variable with its file.
 _KEY_REMEDIES = dict.fromkeys(
     ("github.private-key-file", "MERGEWRIGHT_GITHUB_PRIVATE_KEY_FILE"),
     "name the .pem file of the App's private key, or generate another key in the App's settings"
@@ -210,7 +210,7 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
 def no_sign_in(settings: Settings, secrets: Secrets) -> list[str]:
     """Return what is missing to sign in, each with its remedy.
 
-    A server that only this machine can reach needs no token. Its pages are disabled without one.
+    A server that only this machine can reach may lack a page token; its pages are then disabled.
     """
     wanted = []
     if settings.sign_in.takes_people and not secrets.client_secret:
@@ -258,7 +258,7 @@ def secret_values(
 
 
 def env_secrets(text: str) -> Iterator[str]:
-    """Yield secrets from a file's text: values of variables named as secrets, passwords in URLs."""
+    """Yield an env file's secrets: passwords in URLs, and values of variables such as `API_KEY`."""
     for line in text.splitlines():
         name, _, value = line.strip().removeprefix("export ").partition("=")
         value = value.strip().strip("'\"")
@@ -268,9 +268,9 @@ def env_secrets(text: str) -> Iterator[str]:
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file with a secret, or None, and for messages the name of what refers to it.
+    """Return the file that holds a secret, if any, and for messages where its path comes from.
 
-    The file is named by the variable `{variable}_FILE`, or it is systemd's credential `{variable}`:
+    The path is in the variable `{variable}_FILE`, or is that of systemd's credential `{variable}`:
     https://systemd.io/CREDENTIALS/
     """
     if named := environ.get(f"{variable}_FILE"):
@@ -283,9 +283,9 @@ def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None,
 
 
 def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
-    """Yield a line for each value in `value` that does not match the declared type `kind`.
+    """Yield a line for each error in `value`, as parsed from TOML, given its declared type `kind`.
 
-    `where` is the setting's name, to which keys are appended; empty for the whole file.
+    `where` is the name of the setting, with which the lines begin; empty for the whole file.
     """
     if get_origin(kind) is UnionType:
         kinds = [one for one in get_args(kind) if one is not NoneType]

@@ -15,8 +15,8 @@ _READABLE = 24
 class Projects(Mapping[str, ProjectSettings]):
     """All projects by name; those of the App's installations change while the bot runs.
 
-    Thread-safe: `use` replaces the whole mapping at once, so that a caller's `items()` and
-    `values()` do not change.
+    Thread-safe: `use` replaces the whole mapping at once, so the `items()` and `values()` that a
+    caller already has do not change.
     """
 
     def __init__(self, settings: Settings, installed: Mapping[str, str] = {}) -> None:

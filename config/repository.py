@@ -23,7 +23,7 @@ PATH: Final = ".github/mergewright.toml"
 _ORDERS: Final = ([*Mode], [*AutoMerge])  #: Each from the strictest value to the least strict.
 #: The most characters in a file, and the most problems that are reported.
 _MOST, _MOST_PROBLEMS = 50_000, 50
-_DAY: Final = 86_400  #: The longest delay, in seconds, unless the server's is longer.
+_DAY: Final = 86_400  #: The most seconds in a field of `_WAITS`, unless the server has more.
 
 
 class RepositoryFile(SettingsTable, frozen=True, kw_only=True):

@@ -95,7 +95,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     ] = ""
     agent: str = "claude"  #: A name in `agent-types`.
     base_branch: str = ""  #: If empty, the repository's default branch.
-    #: The template of branch names; it needs the issue's number to be unique.
+    #: The template of branch names. It contains the issue's number, which makes names unique.
     branch: Annotated[
         str,
         Meta(
@@ -108,7 +108,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
         "{title}"
     )
     pull_labels: tuple[str, ...] = ()  #: Labels of new pull requests.
-    #: Templates of merge commits: `{title}`, `{number}` and `{issue}`.
+    #: The template of merge commits' titles; may contain `{title}`, `{number}` and `{issue}`.
     merge_title: Annotated[
         str,
         Meta(
@@ -117,7 +117,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
             description="one line, in braces only {title}, {number} and {issue}",
         ),
     ] = "{title} (#{number})"
-    #: As `merge_title`; it may also have `{commits}` and the pull request's description, `{body}`.
+    #: The template of their messages; also `{commits}` and `{body}`, the pull request's text.
     merge_message: Annotated[
         str,
         Meta(
@@ -134,7 +134,7 @@ class ProjectDefaults(SettingsTable, frozen=True, kw_only=True):
     #: The only folders in checkouts, as in git's sparse checkout. If empty, checkouts have all
     #: files.
     sparse: tuple[CheckoutPath, ...] = ()
-    #: Repositories that may be submodules: `owner/name`, or another server's URL of HTTPS.
+    #: Repositories that may be submodules: `owner/name`, or an HTTPS URL on another server.
     submodules: tuple[SubmoduleName, ...] = ()
     #: The most megabytes of Git LFS files in a checkout. If 0, checkouts have only pointers.
     lfs_max_mb: AtMost = 1000

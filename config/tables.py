@@ -1,4 +1,4 @@
-"""The types of settings, and the tables of `mergewright.toml` for running the bot."""
+"""The types of settings, and tables of `mergewright.toml` such as `[limits]` and `[timing]`."""
 
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ Isolation = Literal["", "bubblewrap", "docker", "podman", "none"]
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _PATH = r"^(?!(?:.*/)?\.{1,2}(?:/|$))(?!\.git(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 _SUBMODULE = r"^(?:[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+|https://[^\s@?#/]+/[^\s@?#]+)\Z"
-#: A relative path in a checkout that git's patterns take literally.
+#: A relative path in a checkout, without the special characters of git's patterns.
 CheckoutPath = Annotated[
     str, Meta(pattern=_PATH, description="a path such as web/assets, with no slash at its ends")
 ]
@@ -39,7 +39,7 @@ class LimitSettings(SettingsTable, frozen=True, kw_only=True):
     sessions: Count = 4  #: The most running programs; further sessions are `queued`.
     per_person: AtMost = 0  #: The most running programs for one requester; if 0, no limit.
     reserved_for_people: AtMost = 0  #: Slots that only sessions with a person's command get.
-    priority_seconds: Seconds = 3600.0  #: Waiting time that the label `priority:high` adds.
+    priority_seconds: Seconds = 3600.0  #: Head start in the queue with `priority:high`.
     memory_per_session_mb: AtMost = 1536  #: Free megabytes to start a program; if 0, not checked.
     memory_reserve_mb: AtMost = 512  #: Free megabytes that must remain after a start.
     webhook_bytes: Count = 26_214_400  #: Maximum size of a webhook; GitHub sends at most 25 MiB.
@@ -52,7 +52,7 @@ class TimingSettings(SettingsTable, frozen=True, kw_only=True):
     sweep_seconds: Seconds = 5.0  #: Interval between checks of the agents.
     poll_seconds: Seconds = 30.0  #: Interval between polls of GitHub, if events are polled.
     resync_seconds: Seconds = 300.0  #: Interval of resyncs, full passes over GitHub.
-    write_interval_seconds: Seconds = 1.0  #: Minimum interval between writes of one installation.
+    write_interval_seconds: Seconds = 1.0  #: Minimum interval of an account's writes to GitHub.
     lease_seconds: Seconds = 15.0  #: Time until another instance replaces one that stopped.
     action_retry_seconds: Seconds = 2.0  #: First delay before a retry; doubles up to 300.
     action_tries: Count = 8  #: Tries until an action has failed for good.
@@ -147,7 +147,7 @@ class SignInSettings(SettingsTable, frozen=True, kw_only=True):
             description="the client ID in the App's settings on GitHub",
         ),
     ] = ""
-    permission_seconds: Seconds = 300.0  #: The greatest age of a permission to see pages.
+    permission_seconds: Seconds = 300.0  #: How long a visitor's permissions are cached.
     idle_hours: Annotated[float, Meta(gt=0, le=8760)] = 24.0  #: Sign-out after so long idle.
     most_hours: Annotated[float, Meta(gt=0, le=8760)] = 168.0  #: Sign-out in any case.
     token_days: Days = 365.0  #: The longest life of a personal token.

@@ -32,7 +32,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     #: `supervise.REPORT` and is started with signals such as SIGTERM and SIGHUP ignored; when it
     #: ends, all processes in it end.
     contained: bool = False
-    #: Files that a sandbox reads, by the numbers of their descriptors: paths, or contents of files
+    #: Files to open for a sandbox, by descriptor number: the path of each, or the content of a file
     #: to make in memory. Ignored unless `contained`, as is `listens`.
     opens: Mapping[int, Path | bytes] = {}
     #: Names of UNIX sockets to make in `dir`, by the number of the descriptor at which `argv`
@@ -46,8 +46,8 @@ class Launch(Struct, frozen=True, kw_only=True):
 class Seen(Struct, frozen=True, kw_only=True):
     """The result of probing one program."""
 
-    runtime: Probe  #: Of its terminal.
-    program: Probe
+    runtime: Probe  #: The state of its terminal.
+    program: Probe  #: The state of the program itself.
     exit: Exit | None = None  #: How the program ended; if None, nothing proves an end.
     output_at: datetime | None = None  #: When the program last printed; if None, unknown.
 

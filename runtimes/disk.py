@@ -1,4 +1,4 @@
-"""Measures whether what sessions have on disk exceeds a limit.
+"""Checks whether the files of a session exceed its limits of size, number or nesting.
 
 Agents make these files, so a measurement follows no link, opens only folders, ends at the limits
 below, and rests most of the time, so that no session delays the others or the bot.
@@ -32,7 +32,7 @@ Wait = Callable[[float], bool]
 
 
 class LocalDisk:
-    """The folders of a host's sessions, which are measured."""
+    """Finds and measures the folders of a host's sessions."""
 
     def __init__(self, places: Sequence[Path]) -> None:
         """Measure the folders in `places`; `session_of` finds the session in a folder's name."""
@@ -50,9 +50,9 @@ class LocalDisk:
     def excess(self, folders: Iterable[Path], most_mb: int, wait: Wait) -> DiskExcess | None:
         """Return the limit that these folders exceed (of size, files or nesting), or None.
 
-        A folder that cannot be read exceeds `DiskLimit.READABLE`. Also returns None if `wait` ends
-        the measurement early. `most_mb` is in units of 1024 * 1024 bytes. Each of the N hard links
-        of a file counts 1/N of its size. Raises `OSError` if the measurement fails otherwise.
+        The limit is `DiskLimit.READABLE` if a folder cannot be read. Also returns None if `wait`
+        ends the measurement early. `most_mb` is in units of 1024 * 1024 bytes. Each of the N hard
+        links of a file counts 1/N of its size. Raises `OSError` if the measurement fails.
         """
         return _Measurement(most_mb, wait).of(folders)
 

@@ -175,7 +175,7 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def _matching(folder: Path, pattern: str, tickets: Iterator[int]) -> Iterator[Path]:
-    """Yield the paths that match; take one of `tickets` to examine an entry, while any is left."""
+    """Yield the paths that match; each folder entry that is examined uses up one of `tickets`."""
     name, _, rest = pattern.partition("/")
     names = [name]
     if "*" in name or not rest:  # Only the folder shows whether the last part exists.

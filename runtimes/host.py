@@ -52,8 +52,8 @@ class RunQuery(Struct, frozen=True, kw_only=True):
 
     run: RunRef
     alive: bool = True  #: If False, the caller knows that the run's program has ended.
-    #: Whether the caller has stored the last reading, which only new output can change. The run's
-    #: files need not be read until there is new output.
+    #: If True, the run's files need not be read until its program prints again: the caller has
+    #: stored the last reading, and expects no other without new output.
     unchanged: bool = False
     awaiting: tuple[str, ...] = ()  #: Texts in sent messages, to check which have arrived.
 
@@ -61,7 +61,8 @@ class RunQuery(Struct, frozen=True, kw_only=True):
 class RunReading(Struct, frozen=True, kw_only=True):
     """The state of a run as read from its files and screen."""
 
-    #: Does not show the end of a program that vanished without a record of its exit.
+    #: If the program vanished without a record of its exit, it counts as unknown here, not as dead,
+    #: unless `RunQuery.alive` is False.
     agent: Agent
     head: str | None = None  #: The commit of the session's branch; if None, none can be read.
     received: frozenset[str] = frozenset()  #: Those of `RunQuery.awaiting` that arrived.
@@ -140,9 +141,9 @@ class StepState(StrEnum):
 class StepSpec(Struct, frozen=True, kw_only=True):
     """The commands of a workspace step."""
 
-    lines: tuple[str, ...]  #: Of a shell; the first that fails ends the step.
+    lines: tuple[str, ...]  #: Shell commands; the first that fails ends the step.
     isolation: IsolationSpec
-    env: Mapping[str, str] = {}  #: As for a run.
+    env: Mapping[str, str] = {}  #: As in `StartSpec`.
     seconds: float  #: The time limit.
 
 
@@ -192,7 +193,7 @@ class Unreadable(RuntimeFailure):
 class HandoverTexts(Struct, frozen=True, kw_only=True):
     """The texts that an agent has written for people and for its successor."""
 
-    writable: bool  #: Whether the agent's program can write the files, outside its workspace.
+    writable: bool  #: Whether the agent's program can write these files outside its workspace.
     summary_path: str  #: The path by which the agent knows the file with `summary`.
     progress_path: str  #: The same for `progress`.
     summary: str = ""  #: For the pull request: title, then text; if empty, not written.

@@ -44,7 +44,7 @@ class LocalPorts:
             return sorted(own)[:count]
 
     def release(self, session: str) -> None:
-        """Take the ports of a session back. Idempotent."""
+        """Make the ports of a session available to other sessions. Idempotent."""
         if self._folder.is_dir():
             with self._locked():
                 for port, owner in self._owners().items():

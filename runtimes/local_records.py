@@ -86,7 +86,7 @@ class LocalRecords:
         """Return the existing recorded files of a run and its session's home, with their versions.
 
         Keys are the names of the files: paths below the folder of all runs, as in the archive.
-        A version changes with every write to its file. Without a known agent type, there are none.
+        A version changes with every write to its file. Empty if the run's agent type is unknown.
         """
         adapter, files = self._adapters.get(run.agent_type), self.run_files(run)
         if adapter is None:
@@ -112,9 +112,10 @@ class LocalRecords:
             return os.fstat(file.fileno()).st_size
 
     def copy_database(self, session: str, name: str, into: Path) -> None:
-        """Copy a recorded SQLite database, with its log, in one consistent state to `into`.
+        """Copy a recorded SQLite database with its write-ahead log, in a consistent state.
 
-        The copy is hostile input: open it with `runtimes.agents.shared.databases.open_copy`.
+        `into` is the path of the copy, which is hostile input: open it with
+        `runtimes.agents.shared.databases.open_copy`.
         """
         try:
             copy_database(self._path(session, name), into)

@@ -81,7 +81,7 @@ class LocalRuns:
     def __post_init__(self) -> None:
         self._watched: dict[str, _Watched] = {}  # By session.
         self._unreadable: set[str] = set()
-        #: The isolations that may have left something, each with whether runs of it are known.
+        #: The isolations to clean up after, with True once this host is known to use them.
         self._kinds = dict.fromkeys(ISOLATIONS, False)
         self._orphans_kept: dict[str, str] = {}  #: Why the last removal failed, by isolation.
         self._lock = threading.Lock()
@@ -89,9 +89,9 @@ class LocalRuns:
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
         """Probe these runs, and read what is new in their files and on their screens.
 
-        Call it once for all sessions: its cost grows with what is new, because each call continues
-        where the last one stopped reading. If the runtime does not answer, see `Look.failure`. Also
-        removes what ended runs left behind, such as containers.
+        Call it once for all sessions. Each call continues where the last one stopped reading, so
+        its cost grows with what is new. If the runtime does not answer, the result has a
+        `Look.failure`. Also removes what ended runs left behind, such as containers.
         """
         with self._lock:
             for session, watched in list(self._watched.items()):
@@ -177,7 +177,7 @@ class LocalRuns:
         self.runtime.send(run.name, text, key, adapter.submit_seconds)
 
     def type(self, run: RunRef, keys: Sequence[str], paste: str = "") -> None:
-        """Type what a person typed into the program's terminal, first the text to paste.
+        """Enter a person's input into the program's terminal: first the text `paste`, then `keys`.
 
         A repeated call types again. Raises `Gone` if the program does not run, and `Unavailable`.
         """
@@ -334,10 +334,11 @@ def launch_of(
     spec: StartSpec,
     hidden: Sequence[Path],
 ) -> Launch:
-    """Return the launch `name`: the project's `bootstrap`, then the command, isolated as in `spec`.
+    """Return the launch `name`, which runs `spec.bootstrap` and then `command` in isolation.
 
-    The sandbox shows the files that `program`, the adapter's command, needs; see `program_files`
-    for `hidden`. No path comes from a file that an agent can write. Raises `RuntimeFailure`.
+    `spec` says how it is isolated. `program` is the adapter's command; the sandbox shows the files
+    that it needs. See `program_files` for `hidden`. No path in the launch comes from a file that an
+    agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
     env = {**spec.isolation.env, **spec.env, **command.env}

@@ -65,9 +65,9 @@ class LocalSteps:
     def cancel(self, session: str, step: WorkspaceStep) -> bool:
         """End the attempt under way, so that the next `advance` begins another.
 
-        Returns whether an attempt was under way. The next `advance` also repeats a teardown that is
-        done, because the workspace is in use again. Raises `RuntimeFailure` if a process cannot be
-        ended.
+        For a teardown, the next `advance` does so even if the last attempt is done, because the
+        workspace is in use again. Returns whether an attempt was under way. Raises `RuntimeFailure`
+        if a process cannot be ended.
         """
         record = self.last(session, step)
         running = record is not None and _is_running(record)

@@ -171,7 +171,7 @@ def _prepare_sandbox(report: int) -> None:
 
 
 def _open(files: dict[int, str | bytes]) -> None:
-    """Open a file at each descriptor: that at a path, or a new one in memory with a content."""
+    """Open each of `files` at its descriptor: the file at a path, or a new one of these bytes."""
     for number, given in files.items():
         if isinstance(given, str):
             file = os.open(given, os.O_RDONLY)

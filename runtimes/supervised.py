@@ -97,7 +97,7 @@ def started(folder: Path) -> bool:
 def contained(folder: Path) -> bool:
     """Whether it is recorded that this folder's run was started in a sandbox.
 
-    Runs of a version that did not record it are not recognised.
+    False for runs that were started by an older version, which did not record it.
     """
     return (folder / _CONTAINED).exists()
 
@@ -220,10 +220,11 @@ def _read(file: Path, kind: type[_T]) -> _T:
 
 
 def end_orphans(folders: Iterable[Path]) -> set[Path]:
-    """Kill the processes of runs that outlived their supervisor, found by the variable `MARK`.
+    """Kill the remaining processes of runs without a supervisor, found by the variable `MARK`.
 
-    Returns the folders of runs that had such processes. Call it again for these runs, because a
-    process may fork while it is killed. Raises `OSError` if a process cannot be examined.
+    `folders` are those of the runs. Returns the folders of runs that had such processes. Call it
+    again for these, because a process may fork while it is killed. Raises `OSError` if a process
+    cannot be examined.
     """
     marks = {f"{MARK}={folder.resolve()}".encode(): folder for folder in folders}
     found = set()

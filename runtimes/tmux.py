@@ -80,7 +80,7 @@ class Tmux:
         #: The supervisors that were found alive, by run. Their parent processes are tmux servers.
         self._living: dict[str, supervised.Living] = {}
         self._captured: dict[str, _Captured] = {}
-        #: The runs whose servers were made to collect an exit.
+        #: The runs for which `_asked` has had the server run another child.
         self._collected: set[str] = set()
         #: The runs with a killed supervisor of which no process is left.
         self._without_orphans: set[str] = set()
@@ -187,11 +187,11 @@ class Tmux:
             self._if_running(name, (), "#{pane_dead}", commands)
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
-        """Run `first`, then `do`; or `otherwise` if `key` was used before or the program has ended.
+        """Run the tmux commands `first` and `do`, or `first` and `otherwise` for a known `key`.
 
-        `first`, `do` and `otherwise` are tmux commands; `first` runs in every case. Raises `Gone`
-        if the program has ended, even when `otherwise` has run; without its tmux session, nothing
-        runs.
+        A `key` is known once `do` ran with it. `otherwise` also runs in place of `do` if the
+        program has ended, and then `Gone` is raised. Without the run's tmux session, nothing runs,
+        and `Gone` is raised, too.
         """
         mark = f"@mergewright_sent_{_short(name, key)}"
         done, do = f"#{{||:#{{pane_dead}},#{{{mark}}}}}", f"set-option -t ={name}: {mark} 1 ; {do}"
@@ -200,12 +200,12 @@ class Tmux:
     def _if_running(
         self, name: str, first: Sequence[str], done: str, do: Sequence[str], otherwise: str = ""
     ) -> None:
-        """Run `first`, then the commands `do`; or `otherwise` if tmux's format `done` is true.
+        """Run the tmux commands `first` and `do`, or `first` and `otherwise` if `done` is true.
 
-        `first` runs in every case, and `done` must be true if the program has ended. `do` is passed
-        in a file, because it may hold a password. The file is removed when this process gives up,
-        so a server that hung meanwhile types nothing late. Raises `Gone` if the program has ended,
-        even when `otherwise` has run; without its tmux session, nothing runs.
+        `done` is a tmux format, which must be true if the program has ended; `Gone` is then raised
+        after `otherwise`. Without the run's tmux session, nothing runs, and `Gone` is raised, too.
+        `do` is passed in a file, because it may hold a password. The file is removed when this
+        process gives up, so a server that hung meanwhile types nothing late.
         """
         target = f"={name}:"
         exists = ("has-session", "-t", f"={name}", ";")
@@ -225,8 +225,8 @@ class Tmux:
     ) -> Mapping[str, str]:
         """Capture the terminals; see `Runtime.screens`.
 
-        With `recent` and without `coloured`, does not capture a terminal again that has no new
-        output in its log. Even so, the terminal may have changed: a person may have changed its
+        With `recent` and without `coloured`, a captured text is used for 30 seconds, or until the
+        log has new output. Meanwhile the terminal may have changed: a person may have changed its
         size, and the log lags behind the terminal, or misses output while the disk is full.
         """
         capture = ("capture-pane", *(("-e",) if coloured else ()), "-p")
@@ -276,11 +276,15 @@ class Tmux:
         return ("tmux", "-u", "-S", server, "attach-session", "-t", f"={name}")
 
     def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
-        """Return the exit with the code that tmux reports, and the time of the last output.
+        """Ask tmux how a run ended and when it last printed; return both, None if unknown.
 
-        If the supervisor has recorded an exit since `end` was read, that exit counts. On a busy
-        machine, tmux 3.3a misses one exit in fifty until another child of the server exits
-        (measured). So another child is run, and the next look has the code.
+        `end` is the exit that was read from the run's folder, or None. It is returned as it is
+        while the program runs, and if tmux has no session of the run. Otherwise the exit is read
+        again, and gets its code or signal from tmux if the supervisor has recorded neither.
+
+        On a busy machine, tmux 3.3a misses one exit in fifty until another child of its server
+        exits (measured). So if tmux has no code for an ended program, the server is made to run
+        another child, and a later call gets the code.
         """
         try:
             lines = self._servers.run(name, "list-panes", "-t", f"={name}:", "-F", _LOOK)

@@ -1,10 +1,10 @@
-"""Removes what a former leader did after it had lost its lease.
+"""Removes what a bot did after it had lost its lease to another bot.
 
-Every action is checked right before its effect, but the process can be suspended between the check
-and the effect: by a signal, by a debugger, or with its machine. When it continues, its request or
-`git push` takes effect, although another bot has carried out the same action meanwhile. A `git
-push` even outlives its process. Only actions that were due when the former leader was replaced can
-have been carried out twice in this way; the effects of each are found by its key. The store keeps
+Such a bot is called a former leader. Every action is checked right before its effect, but the
+process can be suspended between the check and the effect: by a signal, by a debugger, or with its
+machine. When it continues, its request or `git push` takes effect, although another bot has carried
+out the same action meanwhile. A `git push` even outlives its process. Only actions that were due
+when the former leader was replaced can have been carried out twice in this way. The store keeps
 these actions, because the bot that replaced the leader may itself be replaced or restarted.
 """
 
@@ -125,9 +125,10 @@ class LateEffects:
         )
 
     def _show_again(self, due: DueAction, action: _Shown) -> None:
-        """Repeat the newest done action that writes to the same report or label as `action`.
+        """Show the current state again, which a late `action` may have replaced by an older one.
 
-        Does nothing if `action` itself is the newest.
+        This repeats the newest done action that writes to the same report, check run or label. Does
+        nothing if `action` itself is the newest.
         """
         done = [entry.action for entry in self.outbox.of(due.session) if entry.state == "done"]
         newest = next((one for one in done if _place(one) == _place(action)), action)
@@ -149,7 +150,10 @@ class LateEffects:
 
 
 def _place(action: actions.Action) -> object:
-    """Return which report or label an action writes to, or the key of any other action."""
+    """Return a value that is equal for actions which write to the same report, check run or label.
+
+    For any other action, this is its key.
+    """
     match action:
         case actions.Report(number=number) | actions.ShowStatus(number=number):
             return type(action), number

@@ -1,4 +1,4 @@
-"""Sends messages, people's answers to dialogs, and people's keys to agents' terminals.
+"""Sends messages, people's answers to dialogs, and people's keystrokes to agents' terminals.
 
 Sending does not wait until the message arrives. The sent message awaits its receipt
 (`bot.store.outbox`): either the agent observer sees that the message arrived, or the next decision
@@ -155,9 +155,9 @@ class MessageSender:
     ) -> ActionResult:
         """Take the next step of an answer to the open dialog.
 
-        An answer is refused if it was written before the question was asked, or if it matches none
-        of the question's choices.
-        All steps of one answer go into the same dialog, each into the page that it answers.
+        A dialog can have several pages; each step answers the page that is shown. An answer is
+        refused if it was written before the question was asked, or if it matches none of the
+        question's choices.
         """
         if not dialog.id:
             return RetryLater(
@@ -197,8 +197,7 @@ class MessageSender:
 def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
     """Return the receipt of an attempt. `before` is the previous attempt's receipt, or None.
 
-    The receipt's `order`, made of the time of the first attempt, stays the same in later attempts:
-    it is part of the key of each.
+    All attempts have the same `order`, made of the time of the first one. It is part of their keys.
     """
     return Receipt(
         sent=Sent(at=now, until=now + _time_limit(attempt)),

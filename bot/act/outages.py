@@ -1,4 +1,4 @@
-"""Detects outages: a resource of this machine is used up, or GitHub does not answer.
+"""Detects outages: a resource is used up, or a container engine or GitHub does not answer.
 
 Each outage is an incident until it is over. An action that fails because of an outage waits, and
 the attempt is not counted, because nothing is wrong with the action's session.
@@ -53,7 +53,7 @@ def _full(data: Path) -> Path | None:
 
 
 def _writes(data: Path) -> bool:
-    """Whether `_PROBE_BYTES` can be written on each of `_disks`, within all quotas."""
+    """Whether space and quotas allow writing `_PROBE_BYTES` on each of `_disks`."""
     try:
         for folder in _disks(data):
             with tempfile.TemporaryFile(dir=folder) as probe:
@@ -83,7 +83,7 @@ def _forks(_: Path) -> bool:
 
 
 class Resource(NamedTuple):
-    """A resource whose outage is detected: disks, open files, processes, engines, or GitHub."""
+    """What can have an outage: disks, open files, processes, a container engine, or GitHub."""
 
     key: str  #: The key of its incident.
     words: re.Pattern[str]  #: Matches the messages of failures that its outage causes.
@@ -166,7 +166,7 @@ class Outages:
         return self.clock() + _GITHUB_PAUSE
 
     def met(self, message: str) -> bool:
-        """Whether an outage of this machine caused a failure with `message`.
+        """Whether an outage of this machine or a container engine caused a failure with `message`.
 
         Such an outage is remembered, and the next `look` records it.
         """

@@ -94,9 +94,9 @@ class Outbox:
     def drain(self) -> int:
         """Hand due actions to idle workers, and return how many; call it in one thread at a time.
 
-        Skips sessions with an action under way. When all workers are busy, the remaining actions
-        stay in the store. Older sessions go first, and one of their actions may become due before
-        the next worker is idle.
+        Skips sessions with an action under way. Older sessions go first. When all workers are busy,
+        the remaining actions stay in the store, so an action of an older session that becomes due
+        meanwhile still goes before them.
         """
         self.outages.look()
         # Before the store is read: an action that ends meanwhile is read as due still.
@@ -158,11 +158,11 @@ class Outbox:
             return RetryLater(f"{type(error).__name__}: {error}")
 
     def _is_first(self, due: DueAction) -> bool:
-        """Whether it is certain that no earlier attempt had an effect that was not recorded.
+        """Note an attempt, and return whether it is certainly the first.
 
+        If it is not, GitHub is searched for an effect of an earlier attempt that was not recorded.
         Attempts at any action of the same kind in the same queue count, because the edits of one
-        report have different keys. Attempts before a crash also count. Because this method notes
-        the attempt, call it once per attempt.
+        report have different keys. Attempts before a crash also count. Call this once per attempt.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)

@@ -270,8 +270,9 @@ def _held(
 ) -> str:
     """Return why a person should see these commits before a push; empty if nothing is wrong.
 
-    `there` is the commit of the branch on GitHub; it is empty if GitHub has no such branch. `us` is
-    the email of the bot as a committer.
+    `base` is the commit with which the pull request is compared. `there` is the commit of the
+    branch on GitHub; it is empty if GitHub has no such branch. `us` is the email of the bot as a
+    committer.
     """
     head, most = publish.head, publish.max_file_mb
 
@@ -292,7 +293,7 @@ def _held(
 
 
 def made(mirror: Mirror) -> Mirror:
-    """Return the mirror, fetched from GitHub if its folder is missing, as in a restored backup."""
+    """Return the mirror; fetch it first if its folder is missing, as after restoring a backup."""
     if not mirror.path.is_dir():
         mirror.refresh()
     return mirror

@@ -1,4 +1,4 @@
-"""What the programs of a session may use: their isolation, and the ports of the session."""
+"""Chooses the isolation of a session's programs, and reserves ports for them."""
 
 from collections.abc import Callable, Mapping
 

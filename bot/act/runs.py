@@ -212,7 +212,8 @@ class AgentRuns:
     ) -> str:
         """Return the text that a run starts with; empty if it waits for a person's message.
 
-        `held` lists the steering files that were restored from the base branch.
+        `held` lists the files with agent instructions, such as AGENTS.md, that were restored from
+        the base branch.
         """
         if not start.prompt.name:
             return ""

@@ -1,7 +1,8 @@
-"""Restarts runs whose requests to the model proxy may reach another program.
+"""Ends runs whose requests to the model proxy may reach another program. New runs replace them.
 
-After a restart the proxy uses the same port, because running programs have its address. While the
-bot is down, another program may take that port and receive these programs' prompts and run tokens.
+After a restart of the bot, the proxy uses the same port as before, because agents that still run
+have its address. While the bot is down, another program may take that port and receive the prompts
+and run tokens of these agents.
 Isolated runs are not affected: they use a socket that no other program can replace.
 """
 
@@ -28,7 +29,7 @@ _LOST = "another program took the port of the model proxy"
 
 @dataclass(eq=False)
 class StrandedRuns:
-    """Ends runs that may send requests to another program; they are restarted as lost runs."""
+    """Ends runs that may send requests to another program, and records them as lost."""
 
     store: Store
     locations: Locations

@@ -40,9 +40,10 @@ class WorkspaceSteps:
     clock: Clock
 
     def set_up(self, session: Session, run: int) -> RetryLater | Rejected | None:
-        """Set up the workspace for a run.
+        """Run the project's `setup` commands, unless they have succeeded in this workspace before.
 
-        Returns None once it is set up, or if no set-up is needed.
+        Returns None once they have succeeded, or if the project has none. Until then returns a
+        retry, or a rejection if they failed or cannot be isolated.
         """
         lines = self.locations.projects[session.project].setup
         if not lines:
@@ -62,10 +63,10 @@ class WorkspaceSteps:
                 return Rejected(step_words(record), Reason.SETUP_FAILED)
 
     def tear_down(self, session: Session, run: int) -> RetryLater | str:
-        """Tear down the workspace before its removal, which follows even if this fails.
+        """Run the project's `teardown` commands before the workspace is removed.
 
-        Returns a retry while the commands run or wait for an engine, and if they were interrupted.
-        Afterwards returns why they failed, or "".
+        Returns a retry until they have ended or were interrupted too often. Then returns why they
+        failed or were not run, or "". The workspace is removed in any case.
         """
         lines = self.locations.projects[session.project].teardown
         if not lines or not self.locations.workspace_of(session).made:

@@ -36,7 +36,7 @@ def show_all(config: Path | None, server: str, *, as_json: bool) -> None:
 
 
 def show(config: Path | None, server: str, name: str, *, as_json: bool) -> None:
-    """Print one agent with its sessions. Raises `CliError`."""
+    """Print one agent and, unless `as_json`, its sessions. Raises `CliError`."""
     new = None if server else _without_sessions(config)
     if new is not None:
         found = configured(context.settings(config), name, {one.agent: one for one in new}, ())

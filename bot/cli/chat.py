@@ -85,7 +85,7 @@ def _opened(settings: Settings, store: Store, wanted: SpawnRequest) -> str:
 
 
 def _continued(settings: Settings, store: Store, wanted: SpawnRequest) -> str:
-    """Resume the chat whose ID is given in place of a project, if it is paused; return the ID."""
+    """Resume the chat whose ID is in `wanted.project`, if it is paused; return the ID."""
     session = store.sessions.get(wanted.project)
     if session is None:
         known = nearest(wanted.project, settings.projects)

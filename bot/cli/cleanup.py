@@ -22,7 +22,7 @@ from bot.system.redaction import Redaction
 from config.settings import Settings
 from lifecycle.model.text import plain
 
-#: How long no bot can take the lease on the database if this process hangs.
+#: If this process hangs, a bot can take the lease on the database after this time.
 _LEASE_SECONDS = 60.0
 
 

@@ -117,7 +117,7 @@ def _refuse_unknown_names(path: Path, found: Settings) -> None:
 
 
 def _misfits(found: Settings) -> Iterator[str]:
-    """Yield a problem for each setting that names an unknown program or runtime, or is unsupported.
+    """Yield a problem for each unknown program or runtime, and for each unsupported setting.
 
     The package `config` cannot check these settings, because it does not import the runtimes.
     """

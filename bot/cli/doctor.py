@@ -93,7 +93,7 @@ def refusals(installed: Installation) -> list[str]:
 
 
 def _loading(remedy: str, folder: Path) -> str:
-    """Return `remedy` or, if it sets a variable from the file of secrets, how to load that file."""
+    """Return `remedy`; if it says to set a variable that the secrets file has, say to load that."""
     names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
     if not names:
         return remedy

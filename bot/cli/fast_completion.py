@@ -1,7 +1,7 @@
-"""Completes lines at shells without the slow libraries that Typer uses for it.
+"""Completes command lines in shells without the slow libraries that Typer uses for it.
 
-Typer checks each parameter with Pydantic and renders each explanation with Rich. Importing the two
-takes longer than everything else that a completion does, at each press of Tab.
+Typer checks each parameter with Pydantic, and renders the explanation of each choice with Rich. At
+each press of Tab, importing these two takes longer than the rest of the completion.
 """
 
 from collections.abc import Mapping
@@ -46,9 +46,10 @@ class CompletesFast(Command):
 
 
 def explain_as_plain_text() -> None:
-    """Have fish and zsh show explanations as plain text. Call this after Typer's own set-up.
+    """Have completions in fish and zsh show explanations as they are, without using Rich.
 
-    Typer would remove the markup of Rich, which the explanations do not have.
+    Typer uses Rich to remove markup, which these explanations do not have. Call this after Typer
+    has registered its own completions.
     """
     for shell, separator in _SEPARATORS.items():
         add_completion_class(_plain(shell, separator), shell.name)

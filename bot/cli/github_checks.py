@@ -44,7 +44,7 @@ class CheckResult(Struct, frozen=True):
     severity: Severity
     says: str
     remedy: str = ""  #: If empty, none is needed or known.
-    #: Whether GitHub cannot be asked now, so that the other checks of GitHub are skipped.
+    #: Whether GitHub cannot be asked now; if so, the other checks of GitHub are skipped.
     outage: bool = False
 
 
@@ -65,8 +65,8 @@ def _with_client(
 ) -> Callable[[Installation], CheckResult | None]:
     """Wrap a check that needs a GitHub client.
 
-    Without credentials, which the check `github` reports, the wrapped check returns None. If GitHub
-    fails, it returns a warning.
+    If there are no credentials, the wrapped check returns None, because the check `github` reports
+    this. If GitHub fails, it returns a warning.
     """
 
     def run(installed: Installation) -> CheckResult | None:

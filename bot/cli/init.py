@@ -64,9 +64,9 @@ class Interview:
     ) -> T:
         """Return the answer to a question, as `check` converts it.
 
-        `check` raises `ValueError` to refuse an answer, which is then asked for again. An answer
-        that was `given` as an option is not asked for. Without a terminal, the default takes the
-        place of an option that was not given. Raises `CliError` if one of these two is refused.
+        `check` raises `ValueError` to refuse an answer; a person is then asked again. `given` is
+        the value of `option`: if it is not empty, nobody is asked. Without a terminal, `default`
+        takes the place of an empty `given`. Raises `CliError` if `check` refuses one of these.
         """
         if not given and not self.asks:
             given = default

@@ -64,8 +64,8 @@ def wait(
 ) -> bool:
     """Wait until a session reaches `goal` or ends; print it, and return whether it reached `goal`.
 
-    `timeout` is in seconds. `server` is as in `sessions`. Raises `CliError`, and
-    unless `as_json` also when the time is over.
+    `server` is as in `sessions`. After `timeout` seconds, raises `CliError`; with `as_json`, prints
+    the session and returns False instead. Raises `CliError` for other failures too.
     """
     until = time.monotonic() + timeout
     with progress(f"Waiting until {id} {_GOALS[goal]} ..."):

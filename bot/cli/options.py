@@ -62,7 +62,7 @@ class PlainUsage(CompletesFast, TyperCommand):
         ]
 
 
-#: Why commands work on the server's own machine only, by their full names.
+#: The reason why a command takes no `--server`, by the command's full name.
 LOCAL: Final = {
     "serve": "it runs the server",
     "reload": "it signals the bot on its own machine",

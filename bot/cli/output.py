@@ -31,7 +31,8 @@ class Messages(Protocol):
         """Return the next messages since the last call; empty if there are none yet."""
 
 
-#: A line, or a function that returns it: only printed lines are searched for secrets.
+#: A line, or a function that returns it with secrets masked. The function is called only for lines
+#: that are printed, so the others are not searched for secrets.
 Line = str | Callable[[], str]
 #: Returns the lines added since its last call.
 NewLines = Callable[[], Iterator[Line]]
@@ -68,9 +69,10 @@ def lines_of(
 ) -> NewLines:
     """Return a function that yields the lines added to a file since its last call.
 
-    It yields each line as a function that returns its text, and an incomplete last line only at the
-    first call. `read(start, end)` returns the file's bytes between two offsets. `redact` masks
-    secrets in each line. Escape sequences are removed, except colours and styles if `ansi` is true.
+    Each line is a function that returns the text; see `Line`. A last line without a line end is
+    yielded only by the first call. `read(start, end)` returns the file's bytes between two offsets.
+    `redact` masks secrets in each line. Escape sequences are removed, except colours and styles if
+    `ansi` is true.
     """
     place, rest, first = 0, b"", True
 
@@ -102,7 +104,7 @@ def transcript(
     """Print messages as text, or as one JSON line each, from number `first` on (counted from 0).
 
     `limit` is the greatest number of messages; None prints all. With `follow`, prints new messages
-    too, until interrupted.
+    too, until the limit is reached or the person interrupts.
     """
     numbered = enumerate(_messages(messages, follow=follow))
     stop = None if limit is None else first + limit

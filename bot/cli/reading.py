@@ -77,7 +77,7 @@ class SessionReader(Protocol):
         """
 
     def prices(self, session: str) -> PriceNotes:
-        """Return the models without a price that a session used, and the day of the oldest price.
+        """Return the unpriced models of a session, and the day of the oldest configured price.
 
         If `session` is empty, the models are those of all sessions.
         """

@@ -21,8 +21,8 @@ _WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.1
 def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
     """Return a function that loads a running bot's configuration again.
 
-    The function uses a copy of the environment, because the bot later removes secrets from the
-    original.
+    The function raises `NotReloaded` for a configuration that `serve` would refuse. It uses a copy
+    of the environment, because the bot later removes secrets from the original.
     """
     path, environ = context.file(config).absolute(), dict(os.environ)
 

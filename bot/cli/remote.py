@@ -290,7 +290,7 @@ class RemoteServer:
         return CliError(f"{self.url} cannot be reached: {error or type(error).__name__}", PROBLEM)
 
     def _failure(self, response: httpx.Response) -> CliError:
-        """Return the error of a response in the form for the command line."""
+        """Return the error to raise for an unsuccessful response, with the server's explanation."""
         problem = self._decoded(response, _Refusal)
         if response.status_code == HTTPStatus.UNAUTHORIZED:
             return TokenRefused(f"{self._url} refuses the token; {self._remedy}", PROBLEM)

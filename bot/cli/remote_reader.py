@@ -162,9 +162,9 @@ class RemoteLog:
 
 
 def step_lines(server: RemoteServer, id: str, step: str) -> list[str]:
-    """Return what the last attempt at a step printed, at most the last lines that the server sends.
+    """Return the end of what the last attempt at `setup` or `teardown` printed, as lines.
 
-    Raises `CliError`.
+    `step` is one of these two words. Raises `CliError`, also if there was no attempt.
     """
     steps = of_session(server, id, "/steps", list[StepLog])
     for one in steps:

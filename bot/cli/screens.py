@@ -323,7 +323,7 @@ def _add_actions(rows: Table, detail: SessionDetail) -> None:
 
 
 def _preserved(kept: Sequence[PreservedWork]) -> Iterator[RenderableType]:
-    """Yield lines about work kept from removed workspaces. A restore continues from the last."""
+    """Yield lines about the preserved work of removed workspaces: how to fetch that of each run."""
     if kept:
         yield Text(
             "\nwork that was preserved when the workspace was removed; fetch it with:", "dim"

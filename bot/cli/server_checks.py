@@ -66,7 +66,7 @@ def public_url(installed: Installation) -> CheckResult:
 
 
 def sign_in(installed: Installation) -> CheckResult:
-    """Check that there is a way to sign in, and that GitHub accepts the App's client secret."""
+    """Check that no secret required for sign-in is missing, and that GitHub accepts the App's."""
     settings, url = installed.settings, installed.settings.public_url
     if lacking := no_sign_in(settings, installed.secrets):
         says, _, remedy = lacking[0].partition(": ")

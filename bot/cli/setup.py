@@ -224,7 +224,7 @@ def _label_once_installed(
 
 
 def _say(folder: Path, steps: list[str], *, has_key: bool) -> None:
-    """Print what was written, and the steps that are left: `steps`, then those of every set-up.
+    """Print what was written and what is left to do: `steps`, then what every set-up needs.
 
     `has_key` says whether a model key is stored.
     """

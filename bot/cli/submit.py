@@ -61,8 +61,8 @@ def submit(
 ) -> None:
     """Submit a command and print its outcome. Raises `CliError`, also if it is refused.
 
-    `pull` is the number of a pull request, whose last known head commit is sent with the command,
-    or None. `resume` is the ID of a conversation to continue, or empty.
+    If `pull` is the number of a pull request, its last known head commit is sent with the command.
+    `resume` is the ID of a conversation that a new session continues; empty for none.
     """
     if server:
         if resume:
@@ -84,9 +84,10 @@ def submit(
 
 
 def report(outcome: CommandOutcome, *, running: bool, as_json: bool) -> None:
-    """Print the outcome of a command. If it was refused, raises `CliError`, or exits if `as_json`.
+    """Print the outcome of a command. Raises `CliError` if the command was refused.
 
-    `running` says whether a bot runs that can apply the command.
+    With `as_json`, prints a refusal too, and exits with 1 instead of raising. `running` says
+    whether a bot runs that can apply the command.
     """
     refused = outcome.accepted is False
     if refused and not as_json:

@@ -117,7 +117,7 @@ class FoundAgent(Struct, frozen=True, kw_only=True):
     record: AgentRecord
     types: tuple[str, ...]  #: If empty, the agent is not configured.
     sessions: tuple[SessionSummary, ...]
-    prompt: str = ""  #: The agent's system prompt; empty if it has none, or is remote.
+    prompt: str = ""  #: Its system prompt; empty if none, or if read from a remote server.
 
 
 def agents(records: Sequence[AgentRecord]) -> RenderableType:

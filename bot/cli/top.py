@@ -1,4 +1,4 @@
-"""Implements `mergewright top`: the board in a terminal, which follows what happens."""
+"""Implements `mergewright top`: the board in a terminal, updated as things happen."""
 
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class BoardFailed(Message):
 
 
 class CommandDone(Message):
-    """What became of a command."""
+    """A command has been given or has failed; `says` is the result in words."""
 
     def __init__(self, says: str, *, refused: bool = False) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class Top(App[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to follow the board, on threads that do not keep the program from ending."""
+        """Start the daemon threads that watch for changes and read the board."""
         self.query_one(Sessions).focus()
         for work in (self._watch, self._read):
             Thread(target=work, daemon=True).start()
@@ -207,7 +207,7 @@ class Top(App[None]):
         )
 
     def on_option_list_option_highlighted(self) -> None:
-        """Show the details of another session."""
+        """Show the details of the session that is highlighted now."""
         self._show_details()
 
     def _show_details(self) -> None:
@@ -219,7 +219,7 @@ class Top(App[None]):
         return self._cards.get(self.query_one(Sessions).chosen or "")
 
     def on_option_list_option_selected(self) -> None:
-        """Do what a person can do next for the session."""
+        """Do the next action that the details of the session show."""
         if card := self._card():
             self._do(card, card.next)
 
@@ -249,7 +249,7 @@ class Top(App[None]):
             confirmed(True)
 
     def _ask(self, card: Card, command: str) -> None:
-        """Give a command with a text that the person writes."""
+        """Ask the person for a text, then give a command with it."""
         row, words = card.row, BUTTONS[command]
 
         def written(text: str | None) -> None:

@@ -58,7 +58,7 @@ def secrets_for_branches(workflow: str) -> list[str]:
 
 
 def _nodes(roots: Sequence[yaml.Node | None]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    """Yield each scalar with its key; with each of its keys, if aliases put it under several."""
+    """Yield each scalar with its key, once for each key if YAML aliases put it under several."""
     waiting: list[tuple[str, yaml.Node]] = [("", root) for root in roots if root is not None]
     seen: set[tuple[str, int]] = set()
     while waiting:

@@ -51,12 +51,13 @@ class Assignment:
         return found.tools if found else ()
 
     def choose(self, name: str, project: str, requester: str, about: str = "") -> AssignedAgent:
-        """Choose the agent for a session. `name` is an agent, a type or `AGENT TYPE`.
+        """Choose the agent and agent type for a session.
 
-        For an agent alone, its first type is chosen. For an agent type, the agent with the fewest
-        open sessions is chosen, by default. With the project's setting `affinity = "last"`, the
-        agent of the requester's last session in the project is preferred. With `"area"`, it is the
-        agent whose merged sessions most often changed the files and directories that `about` names.
+        `name` is an agent, an agent type, or both, separated by a space. An agent alone gets its
+        first type. For a type alone, the agent with the fewest open sessions is chosen, unless the
+        project's setting `affinity` prefers another: with "last", the agent of the requester's last
+        session in the project; with "area", the agent whose merged sessions most often changed the
+        files and directories that the text `about` names.
         """
         able = [agent for agent, one in self.agents.items() if name in one.types]
         if not able:
@@ -116,7 +117,7 @@ class Assignment:
 
 
 def describe(issue: Issue) -> str:
-    """Return the title and text of an issue, in the form of the argument `about` of `choose`."""
+    """Return the title and body of an issue as one text, for the argument `about` of `choose`."""
     return f"{issue.title}\n{issue.body}"
 
 

@@ -79,8 +79,7 @@ class Opening:
     def open_prompt(self, command: NewCommand) -> None:
         """Open a session or chat for an authorized start command without an issue, or refuse it.
 
-        Idempotent. Not called again once the session is open, because its command is then recorded
-        as granted.
+        Idempotent. Not called again once the session is open, because its command is settled then.
         """
         self.consider(
             Candidate(
@@ -232,7 +231,8 @@ class Opening:
     def _mode(self, candidate: Candidate, requested: Requested | None, agent: str) -> str:
         """Return the session's permission mode; empty for that of its agent type.
 
-        The agent of a chat asks the person before it uses tools, if it can.
+        Unless a mode was requested, a chat gets the mode in which the agent asks the person before
+        it uses tools, if people may choose that mode.
         """
         mode = requested.permission_mode if requested else ""
         if mode or requested is None or requested.spawn is None or not requested.spawn.chat:
@@ -261,10 +261,10 @@ def _origin(candidate: Candidate, issue: Issue) -> Origin:
 
 
 def _of_request(spawn: Spawn | None) -> Issue:
-    """Return the prompt of a request in the form of an issue.
+    """Return the prompt of a start command in the form of an issue, with the number 0.
 
-    The first line is the title, the rest the body. The body is the whole prompt if a long first
-    line is cut, and for a chat.
+    The first line is the title, the rest the body. For a chat, and if the first line is too long
+    for a title and was cut, the body is the whole prompt.
     """
     prompt = spawn.prompt.strip() if spawn else ""
     first, _, rest = prompt.partition("\n")
@@ -277,12 +277,12 @@ def _of_request(spawn: Spawn | None) -> Issue:
 
 
 def branch_name(pattern: str, number: str, title: str) -> str:
-    """Return a branch name made of a number and the ASCII words of a title.
+    """Fill `pattern`, which has the fields `{number}` and `{words}`; return the branch name.
 
     `number` is the end of the session's ID: `12` for issue 12, `12b` for its second session, `p3`
-    without an issue. `pattern` has the fields `{number}` and `{words}`. The words are at most 40
-    lower-case letters, digits and hyphens, which need no quoting in a shell. A title without such
-    words gives `issue`.
+    without an issue. The words are those of the title in lower-case ASCII, joined by hyphens: at
+    most 40 characters, none of which needs quoting in a shell. For a title without such words they
+    are `issue`.
     """
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")

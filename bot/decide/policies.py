@@ -56,7 +56,7 @@ class Policies:
         return self._projects.get(project_of(self._projects, repository))
 
     def is_listed(self, repository: str, login: str) -> bool:
-        """Whether the configuration lets a person or bot give commands, independent of GitHub.
+        """Whether the configuration lets an account give commands, even without write access.
 
         A bot may be listed in the policy, or, with the suffix `[bot]`, among the project's people.
         """

@@ -43,7 +43,7 @@ _UNDECIDED = "the bot does nothing for this session, because the decision about 
 
 
 class _Confirmed(Struct, frozen=True):
-    """The actions that a session wants by its last decision, and how long that decision holds."""
+    """Actions that a session's last decision wanted, and how long that decision holds."""
 
     version: int  #: The session's version at that decision.
     project: str
@@ -246,9 +246,9 @@ class Reconciler:
         return wanted
 
     def _takes_keys(self, facts: Facts, action: PressKeys) -> bool:
-        """Whether the keys of a person may still be typed. No decision orders such an action.
+        """Whether a person's keystrokes may still be typed; no decision orders such an action.
 
-        The keys do not wait until a freeze ends: people would be surprised by keys of long ago.
+        They do not wait until a freeze ends, because late keystrokes would surprise the person.
         """
         current = facts.run == action.run and facts.ended is None
         acts = self.policy_of(facts.project).mode is not Mode.OBSERVE

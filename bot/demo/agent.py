@@ -1,10 +1,10 @@
 """The demo's agent: a scripted program in a terminal that behaves like a coding agent.
 
 It reads its prompt from a file, works in its worktree, commits, and takes messages that are pasted
-into its terminal. Its commits contain words that are only in the messages, so that the demo notices
-a lost message. It appends an entry for every prompt and message to a log, so that the demo can
-count them. The log is the file DEMO_AGENT_LOG. If this variable is not set, it is a file in the
-run's spool, to which a sandbox lets the agent write.
+into its terminal. Its commits contain words that occur only in the messages, so the demo notices a
+lost message. It appends an entry for every prompt and message to a log, in which the demo counts
+them. The environment variable DEMO_AGENT_LOG names the file of the log. If it is not set, the log
+is in the run's spool, a folder to which a sandbox lets the agent write.
 """
 
 import errno
@@ -134,7 +134,7 @@ def say(line: str) -> None:
 
 
 def spend(commits: int) -> None:
-    """Report what this run has used so far, as an agent with a model does."""
+    """Print an invented usage, in tokens and dollars, for a run with this number of commits."""
     used = {
         "model": "scripted",
         "input": commits * _TOKENS,
@@ -145,9 +145,9 @@ def spend(commits: int) -> None:
 
 
 def note(kind: str, text: str) -> None:
-    """Append an entry about a received message to the log.
+    """Append an entry about a prompt or message to the log; `kind` is `prompt` or `message`.
 
-    While the disk is full, nothing of the entry is written.
+    The entry is written as a whole: while the disk is full, this is retried, for up to a minute.
     """
     mark = _MARK.search(text)
     entry = {

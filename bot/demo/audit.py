@@ -101,7 +101,7 @@ def left_over(bot: BotProcess, session: str) -> Iterator[str]:
 
 
 def control_groups_of(host: Path) -> Iterator[str]:
-    """Yield the control groups that still exist for runs in a host's folder."""
+    """Yield the control groups that still exist, of runs whose files are in the folder `host`."""
     for file in host.glob("sessions/*/groups.json"):
         yield from (group for group in json.loads(file.read_bytes()) if Path(group).exists())
 

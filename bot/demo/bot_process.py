@@ -90,7 +90,7 @@ def configuration(
     """Return the configuration of a bot with its data in `folder`. Port 0 picks a free port.
 
     `agent_log` is the file in which scripted agents log what they receive. If it is None, each run
-    logs to a file in its spool, which isolated agents need. `agent_types` has further tables
+    logs to a file in its spool, where isolated agents can write too. `agent_types` has more tables
     `[agent-types.NAME]` as text. At most `sessions` run at the same time. Without an `app_id`, the
     bot authenticates with a token. With a `client_id`, people can sign in with the App of that id.
     `thresholds` has the tables `[policy]` and `[timing]` as text.
@@ -131,9 +131,10 @@ class BotProcess:
     ) -> None:
         """Write the text `config` to the bot's configuration file, without starting the bot.
 
-        `secrets` are environment variables for the bot. `name`, the stem of the bot's files, is
-        unique in the folder. `descriptors` is a hard limit on the bot's open files; if 0, the limit
-        of this process applies. `module` is the Python module of the bot's command line.
+        `secrets` are environment variables for the bot. Its configuration and log are the files
+        `NAME.toml` and `NAME.log` in the folder, so bots in one folder need different names.
+        `descriptors` is a hard limit on the bot's open files; if 0, the limit of this process
+        applies. `module` is the Python module of the bot's command line.
         """
         self._module = module
         self.folder = folder
@@ -171,7 +172,10 @@ class BotProcess:
             )
 
     def wait_until_ready(self) -> None:
-        """Wait until the bot is ready. Raises `RuntimeError` with the end of its log otherwise."""
+        """Wait until the bot is ready.
+
+        Raises `RuntimeError`, with the end of the bot's log, if it exits or takes too long.
+        """
         deadline = time.monotonic() + _READY_SECONDS
         while time.monotonic() < deadline and self.alive:
             try:

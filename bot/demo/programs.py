@@ -77,7 +77,10 @@ def lacking(program: str, model: str) -> Sequence[str]:
 
 
 def table(program: str, model: str, url: str) -> str:
-    """Return the table `[agent-types.NAME]` as text. `url` is the scripted model's address."""
+    """Return the configuration of an agent type that runs `program` with `model`, as TOML.
+
+    `url` is the scripted model's address, used only with that model.
+    """
     command = json.dumps(str(found(program)))
     if model == SCRIPTED:
         own = _TYPE.format(program=program, command=command, model=MODELS[program])

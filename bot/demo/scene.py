@@ -1,4 +1,4 @@
-"""The demo's scene: a repository, its CI, a reviewer, and two random words for each issue."""
+"""The demo's scene: a repository, its CI, a reviewer, and issues that each ask for a file."""
 
 import io
 import os
@@ -48,7 +48,10 @@ _ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """An issue, the file it asks for, and words for the file that only CI and the reviewer know."""
+    """An issue, the file it asks for, and two random words that this file must contain.
+
+    The output of the failed check tells the agent `check_word`, the review `review_word`.
+    """
 
     issue: Issue
     file: str
@@ -227,5 +230,5 @@ class Scene:
 
 
 def _word() -> str:
-    """Return a random word. An agent that uses it has read the text with the word."""
+    """Return a random word, which an agent can know only from a text that contains it."""
     return "".join(random.choices(string.ascii_lowercase, k=12))

@@ -63,7 +63,11 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
         return cls(host=host, port=port, token=_token(pairs), forwarded=forwarded)
 
     def allowed_by(self, network: str | tuple[str, ...]) -> bool:
-        """Whether a project's `network`, "open" or host patterns, allows this host and port."""
+        """Whether a project's setting `network` allows this host and port.
+
+        The setting is "open", which allows all hosts at the usual port (80 or 443), or a list of
+        host patterns, each of which may name another port.
+        """
         usual = HTTP if self.forwarded else HTTPS
         if isinstance(network, str):
             return network == "open" and self.port == usual

@@ -46,7 +46,7 @@ def is_changed(path: str) -> bool:
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return a body that makes the response report its usage, and the name of the model.
+    """Return the body to send, which makes the response report its usage, and the model's name.
 
     Only `stream_options` is changed. Of a duplicate field, the last value is kept. The name is
     empty if `body` has none. Raises `ModelUnavailable` for a body that is not a JSON object as

@@ -1,6 +1,6 @@
 """Connects isolated agents with the hosts that their project allows.
 
-TLS is not terminated here. The proxy looks up the hosts' names, so that a sandbox needs no DNS.
+TLS is not terminated here. The proxy looks up the hosts' names, so a sandbox needs no DNS.
 https://www.rfc-editor.org/rfc/rfc9110#section-9.3.6
 """
 

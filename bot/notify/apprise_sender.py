@@ -2,9 +2,9 @@
 
 https://github.com/caronc/apprise: pure Python, two-clause BSD license. It is an optional extra,
 because few people need it, and loading its 180 services takes half a second and 20 MB of memory,
-besides 14 MB on disk. It is loaded at its first use. Each message has its own Apprise object
-in one thread, so that threads share only the registry of services. Each service has its own time
-limits.
+besides 14 MB on disk. It is loaded at its first use. Each message gets an Apprise object of its
+own, so threads share only Apprise's registry of services. Apprise sets the time limits, which
+differ between services.
 """
 
 import logging

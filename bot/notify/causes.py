@@ -132,7 +132,7 @@ def _ended(one: EndedSession, page: str, priority: Priority) -> Notification:
 
 
 def over(raised: Notification, now: datetime) -> Notification:
-    """Return the message that reports the end of the cause of an earlier message, `raised`."""
+    """Return a message which says that the cause of the earlier message `raised` is gone."""
     about, page = raised.data, str(raised.data["url"])
     if raised.type == "incident.opened":
         words = say.incident_over(about["text"], page)
@@ -150,7 +150,7 @@ def digest(
     incidents: Sequence[Incident],
     page: str,
 ) -> Cause:
-    """Return a cause to send the summary of the day before `at`.
+    """Return the cause of a digest: what needs people now, and what ended in the day before `at`.
 
     `at` is in the notifier's time zone. `page` is the URL of the web pages, with a trailing slash.
     """

@@ -35,7 +35,7 @@ class Notification(Struct, frozen=True, kw_only=True):
     def of(
         cls, type: str, at: datetime, priority: str, words: Words, data: object
     ) -> "Notification":
-        """Return a new message. `data` is a struct or mapping; its values become types of JSON."""
+        """Return a new message. `data`, a struct or mapping, is converted to JSON types."""
         return cls(
             type=type,
             at=at,

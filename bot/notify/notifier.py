@@ -1,9 +1,9 @@
 """Finds causes to notify people of, stores a message for each notifier, and sends them.
 
 Notifiers do not subscribe to events. They compare the causes in the database with the messages
-stored for them, so that a crash neither loses nor repeats a message. The exception is a crash after
-a receiver's response and before its record: then the message is repeated, with the same
-`webhook-id` or with a text that says so.
+stored for them, so a crash neither loses nor repeats a message. The exception is a crash after a
+receiver has responded and before the bot has recorded that: then the message is repeated, with the
+same `webhook-id` or with a text that says so.
 """
 
 import logging
@@ -162,8 +162,8 @@ class Notifications:
     ) -> bool:
         """Whether to notify people that the cause of the message `one` is gone.
 
-        `wanted` has the causes to notify of now, and no longer this one. True once the cause has
-        been gone for a minute, but not while `wanted` has another cause in the same session.
+        `wanted` has the notifier's current causes, which no longer include this one. True once that
+        has been so for a minute, unless `wanted` has another cause in the same session.
         """
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):

@@ -126,7 +126,10 @@ def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str,
 
 
 def _least_strict(default: str, profiles: Mapping[str, ProfileSettings]) -> str:
-    """Return the least strict permission mode that profiles allow; `default` if none sets one."""
+    """Return the strictest permission mode that a profile sets; `default` if none sets one.
+
+    It is the least strict mode that all the profiles allow.
+    """
     modes = [one.permission_mode for one in profiles.values() if one.permission_mode]
     return _stricter(*modes) if modes else default
 

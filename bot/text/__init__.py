@@ -1,1 +1,1 @@
-"""Writes posted messages, prompts and phrases, and cleans text of other people and programs."""
+"""Writes posted messages, prompts and phrases, and cleans text from other people and programs."""

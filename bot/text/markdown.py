@@ -77,10 +77,10 @@ class Address(Struct, frozen=True):
 def visible(text: str) -> str:
     """Return Markdown without the text that GitHub does not show.
 
-    These are removed: HTML comments, declarations and instructions, attributes without a URL,
-    alternative texts of images, titles of links and images, footnotes without a reference, and
-    words after the language of a code block. Link references are replaced by URLs, and entities by
-    characters. Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become
+    These are removed: HTML comments, declarations, processing instructions, attributes without a
+    URL, alternative texts of images, titles of links and images, footnotes without a reference,
+    and words after the language of a code block. Link references are replaced by URLs, and entities
+    by characters. Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become
     newlines.
     """
     text = _newlines(text)

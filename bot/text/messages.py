@@ -235,7 +235,7 @@ def _sentence(text: str) -> str:
 
 
 def pull_title(template: str, number: str, issue_title: str, subjects: list[str]) -> str:
-    """Return a pull request's title: the only commit's subject, or else the issue's title.
+    """Return a pull request's title: the commit's subject if there is one commit, else the issue's.
 
     `template` may use this text as `{title}`, and the issue's number as `{number}`. Without an
     issue, the number is the end of the session's ID, such as `p3`.

@@ -1,4 +1,4 @@
-"""Prepares text of other people and programs for display. Templates escape it for HTML."""
+"""Prepares text from other people and programs for display. Templates escape it for HTML."""
 
 import re
 from collections.abc import Mapping

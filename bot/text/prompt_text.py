@@ -1,4 +1,4 @@
-"""Cleans text of people and programs, and puts it into fences, for a message to an agent."""
+"""Cleans text from people and programs, and puts it into fences, for messages to agents."""
 
 import re
 import unicodedata

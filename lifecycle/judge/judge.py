@@ -250,7 +250,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether reactions for people (replies, warnings, labels, requests) are possible."""
+        """Whether the rows of `REACTIONS` that are marked `people` may lead to actions."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

@@ -159,7 +159,10 @@ def frozen_by(facts: Facts) -> Frozen | None:
 
 
 def _frozen_outside(facts: Facts) -> Frozen | None:
-    """Return the freeze of everything, of the project or by a label; None if there is none."""
+    """Return the freeze that no command in this session gave; None if there is none.
+
+    It freezes everything or the project, or is by a label on the issue or an open pull request.
+    """
     outside = facts.frozen or facts.issue.frozen
     for pull in facts.pulls:
         if pull.frozen is not None and pull.state is _OPEN:

@@ -15,7 +15,7 @@ from lifecycle.read.availability import Availability
 
 
 class Stage(StrEnum):
-    """How far a session has come. An outcome has the value of its status."""
+    """How far a session has come. The outcomes have the same values as in `Status`."""
 
     QUEUED = "queued"
     SPAWNING = "spawning"
@@ -32,7 +32,7 @@ OVER: Final = frozenset(Stage) - {Stage.QUEUED, Stage.SPAWNING, Stage.RUNNING, S
 
 
 class Hold(StrEnum):
-    """Whether an ended session still has its program, and after a merge also its workspace."""
+    """How far an ended session has given up its program and, if merged, its workspace."""
 
     HELD = "held"
     RELEASING = "releasing"

@@ -213,7 +213,7 @@ def _crash(ending: Exit | None, crashes: int) -> Finding:
 
 
 def hold_of(view: SessionView, stage: Stage) -> Hold:
-    """Return whether an ended session still has its program, and after a merge its workspace.
+    """Return how far an ended session has given up its program and, if merged, its workspace.
 
     Without a merge only the end of the program counts: the workspace is kept for
     `Policy.workspace_days`. While a release is pending, the result is always `RELEASING`. A stop or

@@ -55,10 +55,11 @@ def reply(judged: Judged) -> Wanted:
 
 
 def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
-    """Whether the agent had received every comment of a thread before the push at `pushed`.
+    """Whether the commit pushed at `pushed` counts as the agent's answer to a thread.
 
-    A lost run may leave a commit that answers the comments. The next run gets the comments again
-    and pushes that commit; if it adds no other, that commit is the answer.
+    It counts if the agent was sent all comments before the push. If a run was lost, its commit may
+    be pushed before the next run is sent the comments again. Such a commit counts if the comments
+    had been sent before it, and the agent now rests without having pushed or left another.
     """
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False
@@ -79,7 +80,7 @@ def notify_of_handover(judged: Judged) -> Wanted:
 
 
 def acknowledge(judged: Judged) -> Wanted:
-    """Acknowledge every command with a reaction, and reply once it is applied or refused."""
+    """React to each command in a comment, and post its reply once it is applied or refused."""
     for command in judged.asked:
         if command.comment is not None:
             key = keys.reaction(command.key)

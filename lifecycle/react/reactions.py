@@ -156,8 +156,7 @@ BY_STATUS: Final = {
 def reactions_to(status: Status, signals: Signals, people: bool) -> tuple[Reaction, ...]:
     """Return the rows that may yield actions under these signals, in the order of the table.
 
-    `people`: whether a reaction for people is possible (`Judged.people`); if not, the rows with
-    `people` are omitted.
+    If `people` (`Judged.people`) is False, the rows marked `people` are omitted.
     """
     rows = BY_STATUS[status]
     return tuple(row for row in rows if row.when(signals) and (people or not row.people))

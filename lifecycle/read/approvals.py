@@ -5,9 +5,9 @@ from lifecycle.model.policy import Policy
 
 
 def fault(approval: Verdict, pull: Pull, requester: str, policy: Policy) -> str:
-    """Return why an approval does not count, as what its author did; empty if it counts.
+    """Return why an approval does not count, such as "requested this work"; empty if it counts.
 
-    It follows "who", e.g. "requested this work".
+    The phrase is to be put after "who".
 
     https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-protected-branches/about-protected-branches#require-pull-request-reviews-before-merging
     """

@@ -33,7 +33,7 @@ class CommandQueries:
 
     @property
     def requested_agent(self) -> Command | None:
-        """The newest command that names an agent; None without one or if that agent is current."""
+        """The newest command that names an agent; None if none does, or if it is current."""
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)
@@ -52,7 +52,7 @@ class CommandQueries:
     def merge_command(self) -> Command | None:
         """The newest command to merge this head into this base branch, or None.
 
-        A command stays valid when an update of the branch merges only the base.
+        A command for an earlier head counts too, if only the base was merged into it since.
         """
         pull = self.pull
         if pull is None or not self.facts.commands:
@@ -71,8 +71,8 @@ class CommandQueries:
     def _merges(self) -> list[Command]:
         """Return the `merge` commands that may be for the pull request of this view.
 
-        If the session has several, a command is omitted if it names a head of another open one,
-        unless this pull request has that head too. Heads are the current one and `Pull.carried`.
+        Commands for the head of another open pull request of the session are omitted, unless this
+        one has the same head. The commits in `Pull.carried` count as heads, too.
         """
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:

@@ -76,7 +76,7 @@ def this_life(facts: Facts) -> Facts:
 
 
 def _let_out(facts: Facts) -> Facts:
-    """Return the facts without the refusal of a commit that a person has allowed since."""
+    """Return the facts without the refusal to push the head, if a person allowed that commit."""
     head = facts.work.head
     held = facts.failures.get(keys.push(head))
     if held is None or held.reason not in HELD:

@@ -136,7 +136,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations, because of which a rule may block the merge, if any."""
+    """Return the unresolved conversations: a rule may require that they be resolved."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}{f':{thread.line}' if thread.line else ''}"

@@ -201,8 +201,8 @@ class SessionView(CommandQueries):
         """Return the removal of this head from the merge queue after the bot had added it.
 
         https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-        None if the bot never queued this head, if the merge is cancelled, if a person has commanded
-        it since the removal, or if the head was queued again.
+        None if the bot never queued this head or queued it again, or if a person has given `cancel`
+        or another `merge` since.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:

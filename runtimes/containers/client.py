@@ -233,7 +233,7 @@ def _begin(control: _socket.socket, message: dict[str, object], descriptors: lis
 
 
 def _packed(message: dict[str, object]) -> bytes:
-    """Return a message as `first.py` reads it."""
+    """Return a message in the format that `first.py` expects: its length, then `marshal`."""
     data = marshal.dumps(message, _MARSHAL)
     return len(data).to_bytes(4, "big") + data
 

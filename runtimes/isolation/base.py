@@ -77,7 +77,7 @@ class Isolation(Protocol):
     """Wraps programs in a sandbox. Runtimes start the result like any other program."""
 
     def unavailable(self, container: Container = OF_THIS_MACHINE) -> str:
-        """Return why this isolation does not work on this machine, and a remedy; or "".
+        """Return why this isolation does not work here, and a remedy; empty if it works.
 
         Runs a program in a sandbox to find out, unless one has worked before. Containers are made
         from `container`.
@@ -106,19 +106,20 @@ class Isolation(Protocol):
     def command(
         self, argv: Sequence[str], cwd: Path, sandbox: Sandbox
     ) -> AbstractContextManager[tuple[Sequence[str], Sequence[int]]]:
-        """Yield a short program's command line in a sandbox, and descriptors it must inherit.
+        """Yield a command line that runs a short-lived program in a sandbox.
 
-        The program uses this machine's programs, has no terminal and no network, sees no other
-        processes, and gets the caller's environment; `proxy`, `port`, `container` and the limit
-        `cpus` do not apply. The program is killed when the thread that started it ends. Raises
-        `RuntimeFailure` as `wrap` does.
+        Also yields the descriptors that the process must inherit. The program can use this
+        machine's programs and gets the caller's environment. It has no terminal and no network, and
+        sees no other processes. `proxy`, `port`, `container` and the limit `cpus` do not apply. The
+        program is killed when the thread that started it ends. Raises `RuntimeFailure` as `wrap`
+        does.
         """
         ...
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Remove containers and similar objects that ended runs left behind.
+        """Remove containers that ended runs left behind.
 
-        `sessions` is the folder of all runs. Returns whether any were found, including those of
-        runs that have not ended. Raises `RuntimeFailure` if they cannot be listed or removed.
+        `sessions` is the folder of all runs. Returns whether any run in it had a container, even if
+        the run has not ended. Raises `RuntimeFailure` if containers cannot be listed or removed.
         """
         ...

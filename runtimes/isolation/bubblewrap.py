@@ -6,8 +6,8 @@ the kernel lets the program open some files of /proc, because for these files it
 user ID, not capabilities. They are read-only or hidden here (`_PROC_READ_ONLY`, `_PROC_HIDDEN`).
 
 The program keeps the terminal of its pane, and with it job control and the window's size. The
-seccomp filter refuses the system calls that type into a terminal, so that the program needs no
-terminal session of its own (setsid(2)).
+seccomp filter refuses the system calls that type into a terminal, so the program needs no terminal
+session of its own (setsid(2)).
 
 https://github.com/containers/bubblewrap
 """
@@ -226,7 +226,7 @@ def _system(tmp_mb: int) -> Iterator[str | Path]:
 
 
 def _files(home: str) -> Iterator[tuple[str, Path | bytes]]:
-    """Yield the path of each of the sandbox's own files, with the file to copy or the content.
+    """Yield each file to copy into a sandbox: its path there, with its source or its content.
 
     They are files of /etc, and the code of the first process. They are copied, because mounting
     takes longer: `bwrap` reads the list of all mounts for each mount. `home` is the value of HOME.

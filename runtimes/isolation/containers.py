@@ -370,7 +370,7 @@ class Containers:
 def _binds(launch: Launch, sandbox: Sandbox, own: Path) -> Iterator[str]:
     """Yield the files of this machine that a container mounts, as `source:target:options`.
 
-    Each target occurs once, because engines refuse it twice: the operator may name /usr too.
+    Engines refuse duplicate targets, so each occurs once, even if the operator names /usr too.
     """
     shown: dict[str | Path, str | Path] = {}
     further: list[Path] = []
@@ -396,5 +396,5 @@ def _bind(source: str | Path, target: str | Path, how: str) -> str:
 
 
 def _id(folder: Path) -> str:
-    """Return a short name of an installation, made of its folder of all runs."""
+    """Return a short id of an installation: a hash of the path of the folder of its runs."""
     return hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]

@@ -3,11 +3,14 @@
     python -I -S inner.pyc PORT SOCKET LISTENER SERVED PROCESSES BYTES -- ARGV
 
 A separate program that uses the standard library alone. It starts ARGV as the terminal's foreground
-group. It forwards connections to 127.0.0.1:PORT to the UNIX socket SOCKET, unless PORT is 0, and
-connections to the socket at the descriptor LISTENER to 127.0.0.1:SERVED, unless LISTENER is 0. It
-reaps orphans, and reports the program's end to the supervisor (`supervise.REPORT`). Then it ends
-the other processes: with SIGTERM, and after two seconds by exiting, because the kernel kills all
-processes of a PID namespace when the first one ends: pid_namespaces(7).
+group, reaps orphans, and reports the program's end to the supervisor (`supervise.REPORT`). Then it
+ends the other processes: with SIGTERM, and after two seconds by exiting, because the kernel kills
+all processes of a PID namespace when the first one ends: pid_namespaces(7).
+
+While ARGV runs, it forwards connections:
+
+* Those to 127.0.0.1:PORT go to the UNIX socket SOCKET; none if PORT is 0.
+* Those to the socket at the descriptor LISTENER go to 127.0.0.1:SERVED; none if LISTENER is 0.
 
 PROCESSES limits the number of all processes, BYTES limits the memory of each process. 0 means no
 limit.

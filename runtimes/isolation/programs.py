@@ -20,11 +20,11 @@ _MOST = 100  #: The most links and interpreters followed for one program.
 def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> list[Path]:
     """Return folders and files that a command needs, without those below `SYSTEM`.
 
-    `command` is from the configuration. It needs its program, the files whose absolute paths are
-    among its arguments, the targets of links, and the interpreters of scripts. `path` is the value
-    of PATH. For a file of an installation of Python or Node.js, the installation's folder is
-    returned, unless that contains the home directory or a `hidden` folder, or is in a `hidden` one.
-    Any other file is returned alone.
+    `command` is from the configuration, `path` the value of PATH. A command needs its program, the
+    files whose absolute paths are among its arguments, the targets of links, and the interpreters
+    of scripts. If such a file belongs to an installation of Python or Node.js, the whole folder of
+    the installation is returned in its place. But the file alone is returned if that folder
+    contains the home directory, or contains or is in a folder of `hidden`, such as the bot's data.
     """
     hidden = [Path(os.path.realpath(folder)) for folder in hidden]
     words = (shutil.which(command[0], path=path) or "", *command[1:]) if command else ()
@@ -45,7 +45,8 @@ def program_files(command: Sequence[str], path: str, hidden: Iterable[Path]) -> 
 def python_files(hidden: Iterable[Path]) -> list[Path]:
     """Return the folder of the Python that runs this process; empty if it is below `SYSTEM`.
 
-    Returns only the interpreter in the cases in which `program_files` returns a file alone.
+    Returns only the interpreter's file if the folder must not be shown; see `program_files` for
+    `hidden`.
     """
     base = Path(sys.base_prefix)
     return [] if _is_below(base, SYSTEM) else _around(base / "bin" / "python3", list(hidden))

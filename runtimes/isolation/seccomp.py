@@ -137,7 +137,7 @@ def program(machine: str = "") -> bytes:
 
 
 def _call(number: int, then: list[bytes]) -> list[bytes]:
-    """Return code that runs `then`, which ends the filter, for one system call."""
+    """Return code that runs `then` for the system call `number`. `then` must end with a return."""
     return [_jump(_EQUAL, number, 0, len(then)), *then]
 
 

@@ -22,9 +22,9 @@ _HEADS = "+refs/heads/*:refs/heads/*"
 def update(origin: Path, mirror: Path, commits: Sequence[str], depth: int) -> None:
     """Update `origin` to the branches and `commits` of the mirror; make it if it is missing.
 
-    A new repository has the last `depth` commits of each, or all if `depth` is 0. If a shallow
-    repository, new or not, would lack the merge base of `commits[0]` and another of `commits`, it
-    gets the whole history. Raises `GitFailure`.
+    A new repository has the last `depth` commits of each, or all if `depth` is 0. A shallow
+    repository gets the whole history if it lacks the merge base of `commits[0]` and another one of
+    `commits`. Raises `GitFailure`.
     """
     made = origin.is_dir()
     at = origin if made else origin.with_name(f"{origin.name}.making")

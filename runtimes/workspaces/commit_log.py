@@ -27,7 +27,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     by: Identity = Identity("", "")  #: The author.
     committer: Identity = Identity("", "")
     parents: int = 1  #: The number of its parents.
-    encoding: str = ""  #: The encoding of the message that the commit names, if any.
+    encoding: str = ""  #: The message's encoding, as the commit names it; empty if it names none.
 
     @property
     def author(self) -> str:

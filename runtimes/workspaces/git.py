@@ -267,9 +267,10 @@ def pathspecs(paths: Iterable[str], *magic: str) -> list[str]:
 
 
 def nested_repositories(status: Iterable[str]) -> list[str]:
-    """Return the repositories in a checkout, given entries of `git status --porcelain`.
+    """Return the paths of the untracked repositories nested in a checkout.
 
-    The entries are those with `--untracked-files=all`, which list no other untracked folders.
+    `status` has the entries of `git status --porcelain --untracked-files=all`, which list no other
+    untracked folders.
     """
     untracked = (entry[3:] for entry in status if entry.startswith("?? "))
     return [path.removesuffix("/") for path in untracked if path.endswith("/")]

@@ -42,7 +42,10 @@ class SuspiciousPlace(NamedTuple):
 
 
 def large_files(mirror: Mirror, head: str, megabytes: int) -> list[LargeFile]:
-    """Return the files with more than `megabytes` (of 1,000,000 bytes), the largest first."""
+    """Return the files that a push of `head` publishes and that are too large, the largest first.
+
+    These are files of more than `megabytes` (of 1,000,000 bytes).
+    """
     listed = git(mirror.path, "rev-list", "--objects", head, "--not", "--branches")
     shown = "--batch-check=%(objecttype) %(objectsize) %(rest)"
     found = []

@@ -51,7 +51,7 @@ def uses_lfs(mirror: Mirror, commit: str) -> bool:
 def fetch(
     mirror: Mirror, workspace: Worktree, most_mb: int, *commits: str, write: bool = True
 ) -> list[LfsObject]:
-    """Give a session's git-lfs the LFS files of the workspace's branch and of `commits`.
+    """Fetch the LFS files of the workspace's branch and of `commits` for git-lfs in the session.
 
     With `write`, pointers in the checkout are replaced by their files; the agent must be at rest.
     Files that a sparse checkout leaves out are not fetched. Returns the files that neither the
@@ -137,7 +137,10 @@ def upload(mirror: Mirror, commit: str) -> list[LfsObject]:
 
 
 def _unpublished(mirror: Mirror, commit: str) -> list[LfsObject]:
-    """Return the LFS files in `commit` and its ancestors that are on no branch of GitHub."""
+    """Return the LFS files in `commit` and its ancestors that are on no branch of GitHub.
+
+    Returns none if `commit` itself does not use LFS.
+    """
     if not uses_lfs(mirror, commit):
         return []
     objects = git(mirror.path, "rev-list", "--objects", commit, "--not", "--branches")
@@ -183,9 +186,10 @@ def _made(folder: Path) -> Path:
 
 
 def _lend(store: Path, to: Path, objects: Iterable[LfsObject]) -> None:
-    """Put the files of `objects` in `store` into `to`, the folder for them in a clone's `origin`.
+    """Link or copy the files of `objects` from `store` into `to`, the store of a clone's `origin`.
 
-    They are hard-linked if possible, because the session's programs can only read that folder.
+    Hard links are safe, because the session's programs can only read that folder. Files that
+    `store` lacks are left out.
     """
     for one in objects:
         there, file = place_of(one, to), place_of(one, store)

@@ -1,4 +1,4 @@
-"""Has git-lfs write its files into a checkout, in the session's sandbox."""
+"""Replaces LFS pointers in a checkout by their files, with git-lfs in the session's sandbox."""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress

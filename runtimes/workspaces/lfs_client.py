@@ -161,7 +161,7 @@ def _no_login(request: httpx.Request) -> httpx.Request:
 
 
 def shown(objects: Sequence[LfsObject]) -> str:
-    """Return a text that names the files of objects to people; at most 5 are named."""
+    """Return the files of some objects as a text for people: at most 5 names, and "and N more"."""
     named = [readable(one.path) or one.oid[:12] for one in objects]
     more = f" and {len(named) - 5} more" if len(named) > 5 else ""
     return ", ".join(named[:5]) + more
@@ -173,7 +173,10 @@ def place_of(one: LfsObject, store: Path) -> Path:
 
 
 def save(one: LfsObject, store: Path, pieces: Iterator[bytes], source: str) -> None:
-    """Write an object into `store`. Raises `GitFailure` if `pieces` are not its content."""
+    """Write an object into `store`. Raises `GitFailure` if `pieces` are not its content.
+
+    `source`, such as a URL, says in the failure's message where the pieces come from.
+    """
     file, digest, size = place_of(one, store), hashlib.sha256(), 0
     file.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + NETWORK_SECONDS

@@ -87,7 +87,7 @@ class Mirror:
     def refresh(self) -> None:
         """Fetch all branches and drop deleted ones; make the mirror if it does not exist.
 
-        Callers that wait for each other share a fetch, as long as it began after their calls.
+        Calls that wait for a fetch in progress share the next one.
         """
         begun = self._begun
         with self._lock:
@@ -220,11 +220,10 @@ class Mirror:
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
         """Return a session's newest commit, and the last work preserved on it (see `Preserved`).
 
-        The newest commit is at first that of GitHub's branch. Two commits then replace it, if they
-        build on it: the session's commit in the mirror, and after that the commit at which work was
-        last preserved, which is the first parent of the preserved commit. The second value is None
-        if no work was preserved, or the last work was preserved at another commit. Returns None if
-        no commit is known.
+        Three commits are considered: that of GitHub's branch, the session's in the mirror, and the
+        branch's commit when work was last preserved. In this order, each one replaces the one
+        before if it builds on it. The second value is None unless the last preserved work is based
+        on the newest commit. Returns None if no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None
@@ -238,10 +237,10 @@ class Mirror:
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
         """Merge the commit `theirs` of a session's branch on GitHub with the session's `ours`.
 
-        Returns the merged commit: `ours` if it only adds to `theirs`; `theirs` if GitHub has all of
-        the session's commits, or had them before others removed some; otherwise a new merge. A
-        result other than `ours` is recorded as the session's commit. Returns None if they conflict,
-        or if `theirs` lacks a commit that the bot pushed.
+        Returns `ours` if it builds on `theirs` and nobody has removed pushed commits from the
+        branch. Returns `theirs` if `ours` is on GitHub already, or was pushed before. Otherwise
+        returns a new merge, or None if the commits conflict or `theirs` lacks a commit that the bot
+        pushed. A result other than `ours` is recorded as the session's commit.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours

@@ -51,12 +51,12 @@ def prepare(
 def hold_files(
     mirror: Mirror, workspace: Worktree, base: str, patterns: Sequence[str], run: int
 ) -> Sequence[str]:
-    """Restore the files that steer agents, before a run, to the base branch's versions.
+    """Restore the files that steer agents, which match `patterns`, before a run.
 
-    `base` is the base branch's commit on GitHub; the versions are those of its merge base with the
-    session's branch. `patterns` match the files. Uncommitted changes of these files are preserved
-    first, as the work of `run`. Safe to repeat. Returns the files that differ on the session's
-    branch. Raises `GitFailure`.
+    They get their versions at the merge base of the session's branch and `base`, which is the base
+    branch's commit on GitHub. Their uncommitted changes are preserved first, as the work of `run`.
+    Safe to repeat. Returns the files that have other versions on the session's branch. Raises
+    `GitFailure`.
     """
     if not patterns:
         return []

@@ -1,4 +1,4 @@
-"""Finds files in a checkout that git would wait at, or that are too large to preserve."""
+"""Finds files in a checkout that would block git (named pipes) or are too large to preserve."""
 
 import os
 import stat

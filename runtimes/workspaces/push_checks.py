@@ -40,11 +40,11 @@ class PatchTooLarge(Exception):
 
 
 def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[str]) -> list[str]:
-    """Return the files of `paths` in which `head` differs from its base and from GitHub's branch.
+    """Return the files matching `paths` that `head` changes from its merge base with `base`.
 
-    `base` is a commit of the base branch, whose merge base with `head` is compared. `there` is the
-    commit of the session's branch on GitHub, empty if the branch was not pushed. Changes in `there`
-    were pushed by a person or allowed before, so they are not reported again.
+    `base` is a commit of the base branch. `there` is the commit of the session's branch on GitHub,
+    empty if the branch was not pushed. Files that `head` and `there` have alike are omitted: their
+    changes were pushed by a person or allowed before.
     """
     specs = pathspecs(paths)
     if not specs:
@@ -56,11 +56,11 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
 
 
 def foreign_encoding(commits: Iterable[Commit]) -> str:
-    """Return a commit that names an encoding other than UTF-8, with this encoding.
+    """Return a text about the first commit that names an encoding other than UTF-8.
 
-    Without such a commit, the result is empty. Git converts a message from the encoding that its
-    commit names. With `IBM037` or `UTF-16` the other checks could not read it, while GitHub shows
-    it unconverted. See "Discussion" in
+    It names the commit and its encoding, and is empty if there is no such commit. Git converts a
+    message from the encoding that its commit names. With `IBM037` or `UTF-16` the other checks
+    could not read it, while GitHub shows it unconverted. See "Discussion" in
     https://git-scm.com/docs/git-commit
     """
     for one in commits:

@@ -61,7 +61,7 @@ def commit_at(repository: Path, ref: str) -> str | None:
 
 
 class Tip:
-    """Caches the commit of a ref until the ref's file changes. Kept small: there are many."""
+    """Caches the commit of a ref until the ref's file changes; small, as there are many tips."""
 
     __slots__ = ("_commit", "_marker", "_ref", "_repository", "_seen")
 

@@ -88,12 +88,13 @@ class SessionGit:
         return self._run(args, read, env=env, seconds=seconds, stdin=stdin, errors=names)
 
     def fill(self, folder: str, repository: Path, commit: str, steering: Sequence[str]) -> bool:
-        """Write the files of a commit in another repository of the bot into a submodule's folder.
+        """Write the files of a submodule, as they are in its `commit`, into its `folder`.
 
-        A submodule has no repository of its own in the checkout. If the folder has files already,
-        tracked ones are restored, and untracked ones that match the patterns `steering` are
-        removed. Returns False if the path is taken by something else, such as a file, a link or a
-        repository. Does nothing and returns True if a sparse checkout leaves the folder out.
+        `repository` is the bot's repository of the submodule, which has none in the checkout. If
+        the folder has files already, tracked ones are restored, and untracked ones that match the
+        patterns `steering` are removed. Returns False if the path is taken by something else, such
+        as a file, a link or a repository. Does nothing and returns True if a sparse checkout leaves
+        the folder out.
         """
         place = self.checkout / folder
         if sparse.left_out(self.view, [folder]):

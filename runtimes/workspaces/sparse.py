@@ -26,7 +26,7 @@ def restrict(repository: Path, place: Path, folders: Sequence[str]) -> None:
 
 
 def left_out(place: Path, names: Iterable[str]) -> list[str]:
-    """Return the given files that are not in the sparse checkout; see `restrict`."""
+    """Return those of the given files that `restrict` keeps out of the checkout of `place`."""
     lines = read_text(place / _FILE).splitlines()
     if not lines:
         return []

@@ -30,9 +30,9 @@ class Steering:
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
-        """Hold files that match `patterns` at their versions in `commit`; see `put_back`.
+        """Record that `put_back` is to restore files that match `patterns` as `commit` has them.
 
-        Returns whether any of these files has uncommitted changes.
+        They are the held files from now on. Returns whether any has uncommitted changes.
         """
         self._git("read-tree", commit, env=self._env)
         self._leave_out(self._env)

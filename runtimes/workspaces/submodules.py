@@ -30,7 +30,8 @@ _SSH = re.compile(r"ssh://(?:[^/@]*@)?([^/:]+)(?::\d+)?/(.+)|(?:[\w.-]+@)?([\w.-
 class LeftOut(NamedTuple):
     """A submodule whose files are not in the workspace."""
 
-    path: str  #: From the checkout's root or, if refused, as in `.gitmodules`; any text.
+    #: From the checkout's root. For a refused entry of `.gitmodules`: as given there, any text.
+    path: str
     why: str
     forbidden: bool = False  #: Whether only the setting `submodules` keeps it out.
 
@@ -148,7 +149,7 @@ def _recorded(repository: Path, commit: str) -> Iterator[_Recorded]:
 
 
 def _unfit(one: _Recorded) -> str:
-    """Return why an entry of `.gitmodules` is refused by its own text; empty if it is not.
+    """Return why the name, path or URL in an entry of `.gitmodules` is refused; empty if none is.
 
     The rules are those of git's `fsck` (gitmodulesName, gitmodulesUrl, gitmodulesPath); paths and
     names must also be valid for files in a checkout.
@@ -181,7 +182,7 @@ def _absolute(url: str, parent: str) -> str:
 
 
 def _identity(url: str) -> tuple[str, str] | None:
-    """Return the server and the path of a URL; None without HTTP or SSH, or with `..` or `::`."""
+    """Return a URL's server and path; None if it has `..` or `::`, or is not of HTTP or SSH."""
     if match := _HTTP.fullmatch(url):
         host, path = match[1], match[2]
     elif match := _SSH.fullmatch(url):

@@ -44,7 +44,7 @@ _BY_HAND = "look at the session's workspace by hand"
 
 
 class Worktree:
-    """One session's checkout, which an agent may have filled with traps.
+    """One session's workspace, in which an agent may have left hostile files.
 
     Every method may raise `GitFailure`.
     """
@@ -81,7 +81,7 @@ class Worktree:
         self._making = self.place / "making"
         self._moving = self.place / "moving"
         self._steering = Steering(self.place / "steering", self._git)
-        self.made_at = ""  #: The commit `create` has just checked out, unchanged; or empty.
+        self.made_at = ""  #: The commit whose files, and no others, `create` wrote; or empty.
 
     @property
     def origin(self) -> Path:
@@ -281,9 +281,9 @@ class Worktree:
             refs.replace_file(self.repository, name, f"ref: refs/heads/{self.branch}\n".encode())
 
     def hold(self, commit: str, patterns: Sequence[str]) -> bool:
-        """Hold the files that match `patterns` from now on, at their versions in `commit`.
+        """Have `put_back` restore the files that match `patterns` to their versions in `commit`.
 
-        Returns True if some of them have uncommitted changes, which `put_back` would lose.
+        Returns True if some of these files have uncommitted changes, which `put_back` would lose.
         """
         with self._locked():
             self._status()  # It brings the view to the branch's commit.
@@ -335,7 +335,7 @@ class Worktree:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Lock the bot's repository, which borrows the session's objects."""
+        """Hold the bot repository's lock. Raises `GitFailure` if the workspace is incomplete."""
         if not self.made:
             raise GitFailure("status", str(self.place), "it is incomplete", "restart the session")
         with (self.place / "lock").open("w") as lock:
@@ -366,7 +366,7 @@ class Worktree:
             return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _anchor(self, known: str = "") -> str:
-        """Return the commit to compare with: the branch's, any local one, `known` or the base."""
+        """Return a commit to compare with: the branch's, or any local one, `known` or the base."""
         found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"

@@ -224,9 +224,10 @@ class Git:
         by: Signature,
         parent: str | None,
     ) -> str:
-        """Commit files and make the commit the branch's new head. None as content removes a file.
+        """Commit changes of files to a branch, and return the new commit.
 
-        `parent` is None for a commit without a parent.
+        `files` has the new contents by path; None removes a file. The commit becomes the branch's
+        head. `parent` is None for a commit without a parent.
         """
         stream = [
             f"commit refs/heads/{branch}",

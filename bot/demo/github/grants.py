@@ -56,9 +56,10 @@ _FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 def may(token: Token | None, names: str, *, change: bool) -> bool:
-    """Whether an App's token has one of the permissions in `names`, which are separated by `|`.
+    """Whether a token has one of the permissions in `names`, which are separated by `|`.
 
-    Other tokens need no permission.
+    With `change`, the permission must allow writing, else reading. True for other tokens than an
+    App's, and for None: only Apps need these permissions.
     """
     levels = _CHANGES if change else _READS
     if token is None or token.app is None:

@@ -51,7 +51,11 @@ class Protection:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event for webhooks. `parts` are what its payload has besides the members of all events."""
+    """An event for webhooks.
+
+    `parts` has, by name, the members that its payload has besides those of every payload. Their
+    values are objects of the world, or JSON.
+    """
 
     repo: "RepositoryBase"
     name: str

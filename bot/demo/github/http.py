@@ -108,7 +108,10 @@ class Request:
         return body
 
     def text(self, name: str, resource: str) -> str:
-        """Return a member of the body, which must be a non-empty string."""
+        """Return the member `name` of the body. Raises `Problem` unless it is a non-empty string.
+
+        `resource` is the type of object that the error names.
+        """
         value = self.json.get(name)
         if not isinstance(value, str) or not value:
             raise invalid(resource, name, "missing_field")
@@ -165,10 +168,10 @@ class Request:
     def page(
         self, items: Iterable[_Item], shape: Callable[[_Item], Any], under: str = ""
     ) -> Answer:
-        """Return a page of a list, in which `shape` has turned each item into JSON.
+        """Return the page of `items` that the query requests. `shape` turns each item into JSON.
 
-        With `under`, the list is the member of this name in an object that has `total_count`.
-        Without it, the response is the list itself.
+        With `under`, the body is an object that has `total_count`, and the list under this name.
+        Without it, the body is the list itself.
         """
         everything = list(items)
         size = min(self._positive("per_page", 30), 100)
@@ -205,7 +208,7 @@ class Router:
         self._routes = [(method, pattern_of(path), handler) for method, path, handler in routes]
 
     def find(self, request: Request, path: str) -> Handler:
-        """Return the handler, and put the names in the path into the request. Raises `Problem`."""
+        """Return the handler, and set `request.params` from the path. Raises `Problem`."""
         for method, pattern, handler in self._routes:
             match = pattern.fullmatch(path)
             if match and method == request.method:
@@ -215,7 +218,7 @@ class Router:
 
 
 def pattern_of(path: str) -> re.Pattern[str]:
-    """Return the regular expression of a route's path. Its groups are the names in the path."""
+    """Return a regular expression for a route's path, with a group for each `{name}` in it."""
     kinds = {"number": r"\d+", "id": r"\d+"}
 
     def part(match: re.Match[str]) -> str:

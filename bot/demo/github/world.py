@@ -22,7 +22,7 @@ class Thing:
     updated_at: datetime
 
     def __repr__(self) -> str:
-        """Return a short text: objects refer to each other, and failing tests print them."""
+        """Return a short text for failing tests, without the objects that this one refers to."""
         return f"<{type(self).__name__} {self.node_id}>"
 
 
@@ -157,7 +157,7 @@ _Answer = TypeVar("_Answer")
 def locked(
     method: Callable[Concatenate[_Owner, _Given], _Answer],
 ) -> Callable[Concatenate[_Owner, _Given], _Answer]:
-    """Run a method under the world's lock."""
+    """Decorate a method, which then runs under the lock of its object's `world`."""
 
     @wraps(method)
     def inner(self: _Owner, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:

@@ -59,7 +59,7 @@ class Due(Struct, frozen=True, kw_only=True):
 def due(turns: Sequence[Turn], *, at_once: bool = False) -> Due:
     """Return the next step of a conversation.
 
-    `at_once` says that the program has no tools, so that one response contains all steps.
+    `at_once` says that the program has no tools, so one response contains all steps.
     """
     scripts = [place for place, turn in enumerate(turns) if turn.who == "user" and steps(turn.text)]
     if not scripts:

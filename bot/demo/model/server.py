@@ -35,7 +35,7 @@ _STOP_SECONDS = 0.05  #: Between two checks whether the server has to stop.
 
 
 class RecordedRequest(Struct, frozen=True, kw_only=True):
-    """One request and its response."""
+    """A request, and the status of its response."""
 
     path: str
     status: int

@@ -74,12 +74,12 @@ def halves(text: str) -> tuple[str, str]:
 
 
 def name(kind: str) -> str:
-    """Return a new id for a part of a response."""
+    """Return a new random id for a part of a response; it begins with `kind`."""
     return f"{kind}_{secrets.token_hex(8)}"
 
 
 def texts(content: str | Sequence[Mapping[str, Any]] | None) -> str:
-    """Return the text of a content, which is a string or a list of parts."""
+    """Return the text of a message's `content`: a string, a list of parts, or None."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content or () if "text" in part)

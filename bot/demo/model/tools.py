@@ -21,8 +21,9 @@ class Call(Struct, frozen=True):
 def call(verb: str, rest: str, tools: frozenset[str], folder: str) -> Call:
     """Return the tool call that carries out a step.
 
-    `folder` is the program's working directory, because some tools take only absolute paths. Raises
-    `ValueError` if no tool fits.
+    `verb` and `rest` are the step, and `tools` the names of the tools that the program offers.
+    Relative paths are taken from `folder`, the program's working directory, because some tools need
+    absolute ones. Raises `ValueError` if no tool fits.
     """
     if verb == "tool":
         name, _, given = rest.partition(" ")

@@ -1,5 +1,6 @@
-"""The adapter of Claude Code, which gets settings and hooks for each run, and the session's home.
+"""The adapter of Claude Code.
 
+Claude Code gets settings and hooks that are made for the run, and the session's home as HOME.
 Nothing in the home of the bot's user is changed, and only `adopt` reads there.
 Facts without another source were measured with Claude Code 2.1.329; its recordings are in
 `tests/runtimes/recordings/claude`.

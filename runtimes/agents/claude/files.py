@@ -1,7 +1,7 @@
 """The files of Claude Code: status file, transcripts with their messages, and status line.
 
-- `sessions/PID.json`, while the program lives: `idle`, `busy`, `waiting`, or `shell` (idle, with a
-  command in the background). It is the source of the activity.
+- `sessions/PID.json`: the status file of a running program. Its status is `idle`, `busy`,
+  `waiting`, or `shell` (idle, with a command in the background). It is the source of the activity.
 - `projects/*/ID.jsonl`: the transcript. With the hooks, it is the source of texts and tokens.
 - The first and the last input of its status line (https://code.claude.com/docs/en/statusline),
   which the adapter keeps in the run's folder: the source of costs and usage limits.

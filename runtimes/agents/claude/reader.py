@@ -1,8 +1,8 @@
 """Reads the activity of a Claude Code run.
 
-The program's status file decides; hooks add texts. If there is no status file, or its status is not
-known here, hooks and transcript decide. They cannot show that a turn was interrupted before its
-first response: it counts as active.
+The activity is that of the program's status file; hooks add texts. If there is no status file, or
+its status is not known here, the activity is derived from hooks and transcript. They do not show
+that a turn was interrupted before its first response, so such a turn counts as active.
 """
 
 from collections import deque
@@ -287,7 +287,7 @@ class ClaudeReader(Reader):
         self._note_calls(at, message, self._calls)
 
     def _note_calls(self, at: datetime, message: ClaudeMessage, open_: dict[str, bool]) -> None:
-        """Note which tool calls began and returned, and so which requests were answered.
+        """Note which tool calls began and returned, and so which permission requests were answered.
 
         `open_` has the ids of the calls that have not returned. It is updated.
         """
@@ -306,7 +306,7 @@ class ClaudeReader(Reader):
                     self._answered = at
 
     def _end_turn(self, at: datetime) -> None:
-        """Note the end of a turn in the transcript, which also ends its permission requests."""
+        """Record when the transcript's turn ended; drop the permission requests until then."""
         self._recorded.ended = at
         self._asked = deque((one for one in self._asked if at < one[0]), _REQUESTS)
 
@@ -315,7 +315,7 @@ class ClaudeReader(Reader):
         self._error, self._error_word = error, word
 
     def _usage(self) -> Usage:
-        """Return the run's tokens and cost. Its cost is the growth of the conversation's cost."""
+        """Return the run's tokens, and its cost: what the run added to the conversation's cost."""
         used = super()._usage()
         first, last = self._first_line.read(), self._last_line.read()
         if first is None or last is None:

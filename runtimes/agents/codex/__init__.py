@@ -1,4 +1,6 @@
-"""The adapter of Codex, which gets its settings as arguments, and a home of the session's own.
+"""The adapter of Codex.
+
+Codex gets its settings as arguments, and its folder, CODEX_HOME, in the session's home.
 
 Settings and command line: https://developers.openai.com/codex/config-reference.
 Facts without another source were measured with Codex 0.169.0; its recordings are in
@@ -93,7 +95,7 @@ class Codex(adapter.AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy the conversation's rollout, which the program finds by the file's name."""
+        """Copy the conversation's rollout (its transcript), which Codex finds by its file name."""
         source = adapter.user_folder("CODEX_HOME", ".codex")
         pattern = "sessions/*/*/*/rollout-*-{id}.jsonl"
         adapter.copy_transcript(source, pattern, native, codex_files.folder(files))

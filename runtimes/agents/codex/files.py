@@ -1,4 +1,4 @@
-"""The files of Codex: rollouts, with their messages.
+"""The files of Codex: rollouts, as it calls its transcripts, and their messages.
 
 The program appends a conversation to its rollout (`sessions/YYYY/MM/DD/rollout-*-ID.jsonl`), which
 it creates at the first prompt. The rollout is the source of turns, texts and tokens. Permission

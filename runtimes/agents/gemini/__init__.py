@@ -1,4 +1,6 @@
-"""The adapter of Gemini CLI, which gets settings and hooks for each run, and the session's home.
+"""The adapter of Gemini CLI.
+
+Gemini CLI gets settings and hooks that are made for the run, and the session's home as HOME.
 
 Settings and command line: https://geminicli.com/docs/reference/configuration.
 Facts without another source were measured with Gemini CLI 0.61.0; its recordings are in

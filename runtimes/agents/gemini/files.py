@@ -1,8 +1,8 @@
 """The files of Gemini CLI: transcripts, with their messages.
 
-A conversation is in `tmp/*/chats/session-*-ID.jsonl`, with the first 8 characters of its id. A
-resumed conversation may have two such files, because a start in another minute than the last start
-creates a stub (measured).
+A conversation is in `tmp/*/chats/session-TIME-ID.jsonl`: TIME is the minute of the start, ID the
+first 8 characters of its id. A resumed conversation may have a second such file, a stub, because
+resuming it in a later minute creates one (measured).
 """
 
 from collections.abc import Iterator, Sequence

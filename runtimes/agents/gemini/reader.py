@@ -158,6 +158,6 @@ class GeminiReader(Reader):
 
 
 def _question(hook: HookPayload) -> str:
-    """Describe what the agent asks, or asks permission for, by its last tool call."""
+    """Describe the question that this tool call asks, or the permission that the call needs."""
     asked = describe_questions(hook.arguments) if hook.tool_name == _QUESTION_TOOL else ""
     return asked or permission_request(hook.tool_name, hook.arguments)

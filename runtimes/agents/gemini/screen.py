@@ -48,8 +48,8 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 def permission_dialog(screen: str) -> tuple[str, tuple[str, ...]]:
     """Return the heading and the choices of an open dialog; both empty if none is open.
 
-    A dialog for text has no choices. The dialog is below the last line that looks like an input
-    box, because an open dialog replaces the box.
+    A dialog for free text has no choices. A dialog above an input box is not open, because an open
+    dialog replaces the box.
     """
     lines = screen.splitlines()
     box = max((place for place, line in enumerate(lines) if INPUT_BOX.match(line)), default=-1)

@@ -1,4 +1,6 @@
-"""The adapter of OpenCode, which gets configuration and port for each run, and the session's home.
+"""The adapter of OpenCode.
+
+OpenCode gets a configuration and a port that are made for the run, and the session's home as HOME.
 
 Configuration: https://opencode.ai/docs/config.
 Facts without another source were measured with OpenCode 1.18.33; its recordings are in

@@ -1,4 +1,4 @@
-"""The base of the agent adapters, and what they share in starting their programs."""
+"""The base class of the agent adapters, and functions with which they prepare a run."""
 
 import os
 import re
@@ -116,9 +116,9 @@ class AgentAdapter(ABC):
         """
 
     def environment(self, files: RunFiles) -> Mapping[str, str]:
-        """Return the environment of the agent's program, without variables that hold model keys.
+        """Return the environment for the project's own commands: the agent's, without model keys.
 
-        Makes the folders of the files that the variables name, and empties the prompt's file.
+        Creates the folders of the files that the variables name, and empties the prompt's file.
         """
         own, keys = self._type, self.login_variables
         public = tuple(name for name in own.pass_env if not _is_key(name, keys))
@@ -147,16 +147,16 @@ class AgentAdapter(ABC):
     def records(self, files: RunFiles) -> Sequence[Path]:
         """Return the files that record the conversations, for the archive.
 
-        They are in the run's folder, or else in the session's home, together with the files of the
-        session's other runs. They grow, and may be missing.
+        Those in the session's home may belong to several of its runs. Files may be missing, and
+        they grow while the program runs.
         """
         return self._conversations(files)
 
     def messages(self, files: RunFiles) -> MessageReader:
-        """Return a reader of the messages in `records`.
+        """Return a reader of the messages of all the session's conversations.
 
-        It returns the messages of this run if the program has separate files for each run, else
-        those of all conversations of the session.
+        If the program keeps its messages in the run's own folder, the reader returns only those of
+        this run.
         """
         return LineMessageReader(lambda: self._conversations(files), self.parser)
 
@@ -243,7 +243,10 @@ def _is_key(name: str, known: Collection[str]) -> bool:
 
 
 def conversation(files: RunFiles, chosen: str) -> str:
-    """Store `chosen` as the run's conversation id unless it has one; return the stored id."""
+    """Store `chosen` as the run's conversation id unless one was stored; return the stored id.
+
+    An empty id means that the program chooses the id itself.
+    """
     if not files.conversation.exists():
         write_private(files.conversation, chosen)
     return files.native
@@ -312,7 +315,7 @@ def user_folder(variable: str, name: str) -> Path:
 
 
 def copy_transcript(source: Path, pattern: str, native: str, target: Path) -> Path:
-    """Copy the transcript of a conversation from one program folder to the same path in another.
+    """Copy a conversation's transcript from the folder `source` to the same place in `target`.
 
     `pattern` is a glob pattern below `source`, with `{id}` for the conversation's id, `native`. Of
     the matching regular files that belong to this process's user and contain the id, the largest is

@@ -1,4 +1,4 @@
-"""Reads SQLite databases that agents write, from a copy of the bot's own.
+"""Copies the SQLite databases that agents write, and opens the copies.
 
 SQLite itself follows links, waits at pipes and locks, maps the file `-shm` beside a database into
 memory (an agent that truncates this file kills the process), and runs the triggers, views and

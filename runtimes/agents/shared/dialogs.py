@@ -49,11 +49,10 @@ class Dialog(Struct, frozen=True, kw_only=True):
 
 
 def choice_number(answer: str, labels: Sequence[str]) -> int | None:
-    """Return the number of the choice that an answer names.
+    """Return the number of the choice that an answer names, from 1; None if it names no single one.
 
-    An answer is a number counted from 1, a label or its first words. A word such as yes, no or
-    always may fit several choices, and takes the first of them. Returns None if no choice fits, or
-    if another answer fits several.
+    An answer is the number, the label, or the label's first words. A word such as yes, no or always
+    takes the first choice with that meaning.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))
@@ -74,7 +73,7 @@ def choice_number(answer: str, labels: Sequence[str]) -> int | None:
 
 
 def _normalised(text: str) -> str:
-    """Return lower-case words without punctuation. Apostrophes become `'`: phones type others."""
+    """Return lower-case words without punctuation; the curly apostrophes of phones become `'`."""
     return _SIGNS.sub(" ", text.lower().replace("’", "'")).strip()
 
 

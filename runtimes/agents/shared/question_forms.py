@@ -1,7 +1,7 @@
 """Answers the forms that agents' question tools show at a terminal, key press by key press.
 
-Each step is derived from what the screen shows now and from the whole answer, so that an
-interrupted answer continues where it stopped.
+Each step is derived from what the screen shows now and from the whole answer, so an interrupted
+answer continues where it stopped.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class _Option(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """A question in the arguments of a question tool, with the fields of all programs' tools."""
+    """A question in the arguments of a question tool. Each program sets some of the fields."""
 
     question: str
     options: tuple[_Option, ...] = ()
@@ -108,10 +108,10 @@ def _answer(question: Question, line: str) -> Sequence[str]:
 def asked_form(
     asked: HookCall | None, parse: Callable[[Sequence[Question]], FormScreen | None]
 ) -> Dialog:
-    """Return the dialog of a question tool's form, which `parse` reads from the screen.
+    """Return the dialog of the form that a question tool shows; empty if none is recognised.
 
-    `asked` is the last call of any tool, or None. The dialog is empty if `asked` is None or `parse`
-    returns None.
+    `asked` is the hook call of the last tool call, or None. `parse` takes the questions in its
+    arguments and returns the form on the screen, or None if the screen shows no form with them.
     """
     questions = parse_questions(asked.hook.tool_input) if asked else ()
     form = parse(questions)
@@ -145,7 +145,7 @@ def _next_step(questions: Sequence[Question], screen: FormScreen, text: str) -> 
 
 
 def shown_question(shown: str, questions: Sequence[Question]) -> int | None:
-    """Return the index of the question with the text `shown`, or None unless exactly one matches.
+    """Return the index of the question with the text `shown`; None if none or several match.
 
     Only letters and digits are compared, because screens wrap and decorate the text.
     """

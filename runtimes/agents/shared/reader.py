@@ -83,7 +83,10 @@ class Reader(ABC):
         """
 
     def _is_up(self, screen: str, now: datetime) -> bool:
-        """Whether the program is ready for its first message; only asked before any activity."""
+        """Whether the program is ready for its first message.
+
+        Called only while the program has shown no activity.
+        """
         box = self.input_box
         return box is not None and box.search(screen) is not None
 

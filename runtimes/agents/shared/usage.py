@@ -70,7 +70,7 @@ class UsageCounter:
 
 
 def _sum(one: Usage, other: Usage, times: int = 1) -> Usage:
-    """Return `one` plus `other` multiplied by `times`, with a cost if one of the two has one."""
+    """Return `one` + `times` * `other`. The sum has a cost if `one` or `other` has one."""
     costs = [each for each in (one.cost_usd, other.cost_usd) if each is not None]
     cost = (one.cost_usd or 0.0) + (other.cost_usd or 0.0) * times
     return Usage(

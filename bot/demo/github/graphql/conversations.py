@@ -44,7 +44,7 @@ _EVENTS = {
 
 
 def pages(items: Callable[[], Any]) -> Callable[..., Json]:
-    """Return a field that is a connection: a page of the list that `items` returns."""
+    """Return a connection field: a function that returns a page of the list from `items`."""
     return lambda info, **given: connection(items(), given)
 
 

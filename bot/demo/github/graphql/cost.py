@@ -1,8 +1,8 @@
 """Computes the cost of a document by GitHub's formula, and whether it exceeds the limits.
 
-GitHub's published rule: count the requests needed for each connection if every connection above it
-is full, and divide by 100; the cost is at least 1. A document may have 500,000 nodes. Every
-connection needs `first` or `last`, between 1 and 100.
+GitHub's published rule: for each connection, count the requests that it takes if every connection
+around it is full; the cost is their sum divided by 100, and at least 1. A document may request at
+most 500,000 nodes. Every connection needs `first` or `last`, between 1 and 100.
 """
 
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class Cost:
                 self._walk(node.selection_set, below, times * size, [*path, node.name.value])
 
     def _connection(self, node: FieldNode, times: int, path: list[str]) -> int:
-        """Count one connection and return how many items it may have."""
+        """Count a connection that is requested `times` times; return how many items it may have."""
         self.requests += times
         bounds = {
             argument.name.value: self._value(argument.value)

@@ -41,9 +41,10 @@ class GraphQL:
         self._schema = _schema()
 
     def answer(self, request: Request) -> tuple[Answer, str]:
-        """Answer one request.
+        """Return the response to a request, and the name of its operation from `_named`.
 
-        Also returns the operation's name from `_named`; empty if the document was not read.
+        The name is empty if the document is invalid, or if it was not parsed because the request
+        was refused.
         """
         headers = {
             "Content-Type": "application/json; charset=utf-8",
@@ -149,7 +150,7 @@ def _schema() -> GraphQLSchema:
 
 @lru_cache(maxsize=256)
 def _read(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
-    """Parse a document; return it with its errors. Cached, because documents are repeated."""
+    """Parse and validate a document; return it with its errors. Cached, as documents recur."""
     try:
         document = parse(query)
     except GraphQLError as error:

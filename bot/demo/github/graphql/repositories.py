@@ -61,7 +61,7 @@ def _found(known: Repository, query: str | None) -> list[Label]:
 
 
 def _chosen(items: list[Any], given: Json) -> list[Any]:
-    """Return the issues or pull requests that match a list's arguments, in order.
+    """Return the issues or pull requests that match a field's arguments, in the requested order.
 
     Labels match case-sensitively here, although GitHub ignores their case everywhere else.
     """

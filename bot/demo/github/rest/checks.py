@@ -148,7 +148,7 @@ def _rerun_failed(request: Request) -> Answer:
 
 
 def _log_address(request: Request) -> Answer:
-    """Return the URL of a job's log, which is on another host and needs no credentials."""
+    """Redirect to a job's log, which is on another host and needs no credentials."""
     run = _find(request.repo_for("read"), int(request.params["id"]))
     if request.token is None:
         raise Problem(401, "Requires authentication")

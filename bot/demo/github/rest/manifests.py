@@ -51,7 +51,7 @@ def register(world: Forge, manifest: base.Json, owner: str) -> str:
 
 
 def _install(webhooks: Webhooks, slug: str) -> Answer:
-    """Install an App on all repositories of its owner, with write access and all their events."""
+    """Install an App on all repositories of its owner: it may write, and gets all their events."""
     world = webhooks.world
     with world.lock:
         app = world.apps[slug]
