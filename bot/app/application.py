@@ -68,7 +68,8 @@ class App:
         self._settings = settings
         self._clock = clock
         self._crash_point = crash_point
-        #: Whether all open sessions were reconciled since this bot leads and a policy last changed.
+        #: Whether all live sessions were reconciled since this bot began to lead and since the last
+        #: change of a policy.
         self._reconciled_all = False
         #: When this bot last looked at all agents, or began to lead, on the monotonic clock. None
         #: before it leads.

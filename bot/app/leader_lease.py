@@ -58,7 +58,10 @@ class LeaderLease:
         self.lease.release(self._owner)
 
     def may_act(self) -> bool:
-        """Whether this bot holds the lease and is not stopping. Ask before an outside effect."""
+        """Whether this bot holds the lease and is not stopping.
+
+        Check it before each effect outside the database.
+        """
         led = self._until is not None and self.clock() < self._until
         return led and not self.stopping.is_set()
 
@@ -108,7 +111,10 @@ class LeaderLease:
             self.stopping.set()
 
     def _begin(self, epoch: int) -> None:
-        """Bind the store's writes to the new epoch, make waiting actions due now, start workers."""
+        """Bind the store's writes to the new epoch and start the workers.
+
+        Overdue actions count as due from now.
+        """
         self.lease.fence(self._owner, epoch)
         self.outbox.reset_due(self.clock())
         self.standby_reason = ""

@@ -74,7 +74,7 @@ class Wakes(Struct, frozen=True, kw_only=True):
     leads: Callable[[], None]  #: This bot got the lease.
     delivered: Callable[[], None]  #: A delivery was committed.
     turn_ended: Callable[[], None]  #: An agent ended its turn: examine its workspace.
-    decided: Callable[[], None]  #: New actions were recorded, mostly with a decision.
+    decided: Callable[[], None]  #: New actions were recorded, by a decision or as typed keys.
     acted: Callable[[], None]  #: An action's result was recorded.
     projects_changed: Callable[[], None]  #: Projects were added or removed.
 

@@ -76,8 +76,8 @@ class Job(Struct, frozen=True):
 class _SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # It has no types.
     """Runs every job at once when the machine's clock has jumped, or the machine was suspended.
 
-    APScheduler schedules by the time of day. Without this, a clock set back by an hour would stop
-    it for an hour, and after a clock set ahead by years it would list all missed runs.
+    APScheduler schedules by the time of day. Without this, it would stop for an hour if the clock
+    were set back by an hour, and list all missed runs if the clock were set ahead by years.
     """
 
     def __init__(self, **options: object) -> None:

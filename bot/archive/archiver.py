@@ -1,8 +1,8 @@
-"""Archives the files that agents write, without secrets, so that a lost home can be restored.
+"""Archives the files that agents write, with secrets masked, to restore lost home folders.
 
 ARCHIVE/SESSION/PATH       a copy of the session's file PATH, extended as the file grows
 ARCHIVE/SESSION/PATH.1     a copy from before the file was truncated or replaced; the next is `.2`
-ARCHIVE/SESSION/PATH.gz    a copy compressed after the session ended; decompressed if more comes
+ARCHIVE/SESSION/PATH.gz    a copy compressed after the session ended; decompressed for an update
 
 A database changes in place instead of growing, so only its last state is archived.
 """

@@ -1,9 +1,9 @@
 """Backs up the bot's database and archive into one file while the bot runs, and restores them.
 
 The file is a tar archive with the database and the archive of the agents' files. It lacks commits
-that were not pushed yet. It also lacks what the bot can make again. Mirrors and workspaces come
-from GitHub. Each start makes the run folders with their sandboxes, sockets and run tokens, and the
-runtime's folder.
+that were not pushed yet, and what the bot can make again: mirrors and workspaces, which it gets
+from GitHub, and the run folders (with sandboxes, sockets and run tokens) and the runtime's folder,
+which are made when the bot or an agent starts.
 """
 
 import os

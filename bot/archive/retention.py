@@ -282,9 +282,9 @@ class Retention:
         return _found(_THINGS[folder.kind], folder.name, verdict, remove, self._size_of(folder))
 
     def _project_of(self, session: str) -> str:
-        """Return the project that has a mirror and with whose name the session's ID begins, or "".
+        """Return the project whose name an unknown session's ID begins with; empty if none fits.
 
-        If there are several such projects, returns the one with the longest name.
+        Only projects with a mirror count. If several fit, returns the one with the longest name.
         """
         fitting = [
             name

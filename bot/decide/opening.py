@@ -113,7 +113,7 @@ class Opening:
         return replies(requested.key, None, candidate.number, "not_started", {"why": why})
 
     def _unfit(self, candidate: Candidate, requested: Requested) -> str:
-        """Return why a start command cannot open a session; empty if it can."""
+        """Return why a `start` or `adopt` command cannot open a session; empty if it can."""
         if candidate.project not in self.projects:
             return f"no project is configured for {candidate.repository}"
         agent = requested.agent or self.projects[candidate.project].agent

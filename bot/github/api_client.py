@@ -1,8 +1,8 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-Only writes sleep: each waits for its turn. It is the callers who retry, with one exception: if
-GitHub refuses an App's token (401), or a JWT because the bot had a wrong time, the request is sent
-once more, with a new token or JWT.
+A write sleeps until its turn; reads do not wait. Failed requests are retried by the callers, with
+one exception: if GitHub refuses an App's token (401), or a JWT because the bot's clock is wrong,
+the request is sent once more, with a new token or JWT.
 """
 
 import re
@@ -103,7 +103,7 @@ class ApiClient:
         return decode(request, self._ask(repository, request).content, shape)
 
     def get_by_id(self, repository: str, id: int, shape: type[T]) -> T:
-        """Read a repository by its id, which stays the same when it is renamed."""
+        """Read a repository by its id, even if renamed; `repository` selects the token."""
         request = GitHubRequest("GET", f"repositories/{id}")
         return decode(request, self._read(repository, request).content, shape)
 
@@ -140,7 +140,7 @@ class ApiClient:
         self._ask(repository, GitHubRequest(method, self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
-        """Return the last 256 KiB of a log, which GitHub may redirect to another host."""
+        """Return the last 256 KiB of a log. GitHub may redirect the request to another host."""
         request = GitHubRequest("GET", self._url(repository, path), stream=True)
         response = self._ask(repository, request)
         kept = b""
@@ -180,8 +180,8 @@ class ApiClient:
     ) -> T | None:
         """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
 
-        The variables `owner` and `name` are set from `repository`. Partial data is not used: any
-        other error in the response raises an exception, unless it concerns only an optional field.
+        The variables `owner` and `name` are set from `repository`. Any other error in the
+        response raises an exception, unless it is about an optional field, which is then null.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):
@@ -333,9 +333,9 @@ class ApiClient:
         return envelope, response.headers
 
     def _read(self, repository: str, request: GitHubRequest) -> CachedResponse:
-        """Send a read.
+        """Send a GET request that may be answered from the cache.
 
-        Returns its response, or the cached one if GitHub answers 304 (not modified).
+        Returns the response, or the cached one if GitHub answers 304 (not modified).
         """
         url = str(httpx.URL(request.url, params=request.params))
         cached = self.etag_cache.cached(url)

@@ -91,10 +91,10 @@ class AccessTokens:
         return self._of(repository, for_git=False)
 
     def of_git(self, repository: str) -> str:
-        """Return the token for git. An App's has only the permissions of `permissions_of_git`.
+        """Return git's token. For an App, it has only the permissions of `permissions_of_git`.
 
-        More programs can see git's token than the API's, because git is a separate process. Without
-        an App, git and the API use the same token.
+        It is weaker than the API's token, because more programs can see it: git is a separate
+        process. Without an App, git and the API use the same token.
         """
         return self._of(repository, for_git=True)
 
@@ -128,7 +128,7 @@ class AccessTokens:
             ) from error
 
     def allows_owner(self, owner: str) -> bool:
-        """Whether the bot may work in this account. Without configured owners, it may in any."""
+        """Whether `owner` is one of the configured owners; always True if none are configured."""
         allowed = {name.casefold() for name in self._credentials.owners}
         return not allowed or owner.casefold() in allowed
 
@@ -138,7 +138,7 @@ class AccessTokens:
 
 
 def key_fault(pem: str) -> str:
-    """Return why a text is not the private key of a GitHub App; empty if it is."""
+    """Return why a text cannot be the private key of a GitHub App (RSA, PEM); empty if it can."""
     try:
         key = load_pem_private_key(pem.encode(), None)
     except TypeError:

@@ -46,10 +46,10 @@ def tail(text: str) -> str:
 
 
 def failed_step_log(log: str, steps: Iterable[JobStep]) -> str:
-    """Return the log lines of the first failed step up to its last error, without times.
+    """Return the log lines of the first failed step up to its last error, without timestamps.
 
     `log` contains the lines of all steps, including clean-up steps that ran after the failure. All
-    of them are returned if no step failed, or if the failed step has no lines or no times.
+    lines are returned if no step failed, or if those of the failed step cannot be found.
     """
     failed = next((step for step in steps if step.conclusion == "failure"), None)
     lines = list(_timed_lines(log))

@@ -58,7 +58,7 @@ class BaseChecks(Struct, frozen=True, kw_only=True):
     expected: tuple[str, ...] = ()
     #: The identities, without event, of the checks whose last completed run failed.
     failed: frozenset[tuple[str, str, str]] = frozenset()
-    #: Whether the checks of the base branch's last commits have begun, and all have completed.
+    #: Whether the result may be cached: no check of the last commits is pending or yet to begin.
     settled: bool = False
 
 
@@ -67,7 +67,8 @@ def checks_of(
 ) -> tuple[Check, ...]:
     """Return the newest run of each check. Required checks without any run count as pending.
 
-    The bot's own check runs and statuses are left out.
+    `pages` are the pages of one pull request, `required` the names of its required checks, and `me`
+    is the bot's login: the bot's own check runs and statuses are left out.
     """
     rollups = (page.rollup for page in pages if page.rollup)
     contexts = [each for rollup in rollups for each in rollup.contexts.nodes if each]

@@ -77,7 +77,7 @@ class GitHub:
         return self._api.tokens.of_git(repository)
 
     def server_time(self) -> datetime:
-        """Return GitHub's current time, by the difference of the clocks at the last response."""
+        """Return GitHub's current time, estimated from the time of its last response."""
         return self._api.transport.server_time()
 
     def answers(self, git_base: str = "") -> bool:

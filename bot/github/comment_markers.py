@@ -38,6 +38,6 @@ def with_marker(body: str, key: str) -> str:
 
 
 def without_markers(text: str) -> str:
-    """Return the text as valid UTF-8, with every marker escaped so that it does not count."""
+    """Return the text with every marker escaped, and with lone surrogates replaced."""
     escaped = text.replace(KEY, KEY.replace(":", "&#58;"))
     return escaped.encode("utf-8", "replace").decode()

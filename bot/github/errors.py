@@ -1,6 +1,7 @@
-"""Derives failures from GitHub's responses. There is one exception class for each remedy.
+"""Exceptions for failed requests to GitHub, and the functions that derive them from responses.
 
-If a response reports an exhausted rate limit but no time, the limit is taken to last one minute:
+There is a class for each way to react. If a response reports an exhausted rate limit, but not when
+it ends, the limit is taken to last one minute:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 
@@ -82,7 +83,7 @@ class Conflicted(Refused):
 
 
 class IgnoreRefused:
-    """Ignores refusals in a `with` block if they have one of these statuses or texts."""
+    """Context manager that suppresses a `Refused` with one of these status codes or texts."""
 
     def __init__(self, *known: int | str) -> None:
         self._known = known

@@ -1,4 +1,4 @@
-"""Fingerprints of issues and pull requests, which are cheap to read and show which have changed."""
+"""Fingerprints: a few fields, cheap to read, that show whether an issue or pull request changed."""
 
 from datetime import datetime
 

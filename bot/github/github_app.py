@@ -129,7 +129,7 @@ class AppInstallations:
     def _of(self, owner: str, installation: int) -> list[InstalledRepository]:
         """Return the repositories that an installation gives access to.
 
-        Also stores the installation's id, with which the token for `OWNER/*` is requested.
+        Also stores the installation's id under `OWNER/*`, to request the token that may list them.
         https://docs.github.com/rest/apps/installations#list-repositories-accessible-to-the-app-installation
         """
         every = f"{owner}/*"

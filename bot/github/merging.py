@@ -32,7 +32,7 @@ class _Ticket(NamedTuple):
 
 
 class PullTarget(GraphQLShape, frozen=True):
-    """The current state of a pull request that determines how it can be merged."""
+    """The fields of a pull request that determine how it can be merged."""
 
     id: str
     is_in_merge_queue: bool

@@ -61,8 +61,9 @@ def pull_snapshot(
     """Combine all pages into one snapshot. The pull request's state is taken from the last page.
 
     `barred`: the rule that keeps the bot from pushing to the base branch; empty if there is none.
-    `checks_complete` is False if a page or the beginning of an unresolved thread is missing, if the
-    bot may not see one of the checks, or if the checks belong to another commit than the head.
+    The field `checks_complete` of its `pull` is False if something was not read: further pages, the
+    beginning of an unresolved thread, or a check that the bot may not see. It is also False if the
+    checks belong to another commit than the head.
     """
     last = pages[-1]
     base = last.base_ref
@@ -124,7 +125,10 @@ def pull_snapshot(
 
 
 def merge_state(mergeable: str, status: str) -> Merge:
-    """Return the merge state. The state is clean only if both of GitHub's fields say so."""
+    """Return the merge state for GitHub's fields `mergeable` and `mergeStateStatus`.
+
+    The state is clean only if both fields say so.
+    """
     if mergeable == "CONFLICTING":
         return Merge.CONFLICT
     state = _MERGES.get(status, Merge.UNKNOWN)
@@ -197,10 +201,11 @@ def _thread(thread: ReviewThread, me: str) -> Thread:
 
 
 def remark_of(kind: str, text: CommentNode | ReviewNode, me: str) -> Remark:
-    """Return the remark of a comment or review. Its `allowed` is set later, by the observer.
+    """Convert a comment or review to a remark. Its `allowed` is set later, by the observer.
 
-    With a token, the bot's own remarks are recognised by their marker, because the token's owner
-    writes with the same account.
+    `kind` is the beginning of the remark's id, such as `comment`; `me` is the bot's login. With a
+    token, the bot's own remarks are recognised by their marker, because the token's owner writes
+    with the same account.
     """
     written = text.submitted_at if isinstance(text, ReviewNode) else text.created_at
     author = login_of(text.author)

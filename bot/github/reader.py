@@ -73,7 +73,7 @@ class ProtectedRef(GraphQLShape, frozen=True):
 
 
 class Blob(GraphQLShape, frozen=True):
-    """A file. `text` is None for a binary file; `oid` is empty if not queried or without a file."""
+    """A file. `text` is None for a binary file; `oid` is empty if not queried or if none exists."""
 
     oid: str = ""
     text: str | None = None
@@ -180,7 +180,7 @@ class GitHubReader:
         return self._api.get(repo, "", rest.RepositorySettings)
 
     def default_branch(self, repo: str) -> str:
-        """Return the default branch as last read with the repository's identity, else read it."""
+        """Return the default branch: that in `aliases` if it is known there, else read it."""
         known = self._api.aliases.get(repo)
         return (
             known.default_branch

@@ -62,10 +62,10 @@ class ReviewReplies:
         *,
         first: bool = False,
     ) -> int:
-        """Reply in each of these threads, once for each key; return how many had no such reply.
+        """Reply in each thread that has no reply with this key yet; return how many had none.
 
-        `threads` are node ids. `first`: this is the first attempt, so that no reply can have this
-        key. Uses `addPullRequestReviewThreadReply`.
+        `threads` are node ids. `first` says that this is the first attempt: threads are then not
+        searched for earlier replies. Uses `addPullRequestReviewThreadReply`.
         """
         keys = {thread: f"{key}/{thread}" for thread in threads}
         path = f"pulls/{number}/comments"
@@ -93,7 +93,8 @@ class ReviewReplies:
     def _reply_in_review(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
         """Reply in several threads with one review.
 
-        Deleted threads are skipped; if all are deleted, raises `Refused`.
+        `left` maps each thread to the key of its reply. Deleted threads are skipped; if all are
+        deleted, raises `Refused`.
         """
         review, pending = self._pending_review(repo, number, left.values())
         refusals: list[Refused] = []
@@ -125,9 +126,9 @@ class ReviewReplies:
     ) -> tuple[str, Sequence[str]]:
         """Return the id of the bot's pending review and the texts of its comments.
 
-        Begins a review if there is none. A pending review with the same keys, which a crash left,
-        is continued; one with other keys or none is deleted. GitHub allows one pending review per
-        account, so `TryLater` is raised while the token's owner has one that was begun by hand.
+        Begins a review if there is none. If a crash left one, it is continued if all its comments
+        have one of these `keys`, and deleted otherwise. GitHub allows one pending review per
+        account: while the token's owner has begun one by hand, raises `TryLater`.
         """
         gone = Refused(f"The pull request #{number} in {repo} is gone.", 404)
         found = self._api.query(repo, "pending_review", OfPull[PendingReviews], {"number": number})

@@ -261,7 +261,7 @@ class CheckedCommit(GraphQLShape, frozen=True):
 
     @property
     def checks(self) -> tuple[CheckContext, ...]:
-        """Return the checks that the bot may see."""
+        """Return those of the first 100 checks that the bot may see."""
         rollup = self.status_check_rollup
         return tuple(each for each in rollup.contexts.nodes if each) if rollup else ()
 
@@ -305,7 +305,7 @@ class RequiredCheck(GraphQLShape, frozen=True):
 
 
 class RuleParameters(GraphQLShape, frozen=True):
-    """The parameters of a rule; empty for rules of other types."""
+    """The parameters of a rule; empty unless the rule requires status checks."""
 
     required_status_checks: tuple[RequiredCheck, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Sign-in with the GitHub App, which tells who the person at a browser is.
+"""Signs people in with the GitHub App, to learn which GitHub account a browser's user has.
 
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/generating-a-user-access-token-for-a-github-app
 
@@ -55,10 +55,10 @@ class GitHubSignIn:
         self._client_secret = client_secret
 
     def address(self, callback: str, state: str, verifier: str) -> str:
-        """Return the page of GitHub to which a person is sent to sign in.
+        """Return the URL of the page on GitHub where a person signs in.
 
-        GitHub sends the person back to `callback` with `state` and a code. `verifier` proves later
-        that the program that exchanges the code has also requested it.
+        GitHub sends the person back to `callback` with `state` and a code. Pass the same secret
+        `verifier` to `user`, to prove that this program has requested the code (PKCE).
         """
         challenge = hashlib.sha256(verifier.encode()).digest()
         query = {
@@ -71,7 +71,9 @@ class GitHubSignIn:
         return f"{self._web_url}login/oauth/authorize?{urlencode(query)}"
 
     def user(self, code: str, callback: str, verifier: str) -> GitHubUser:
-        """Return the account that signed in, for the code that GitHub sent. A code works once.
+        """Exchange the code that GitHub sent for the account that signed in. A code works once.
+
+        `callback` and `verifier` are those given to `address`.
 
         Raises:
             Refused: GitHub does not accept the code, or the App's credentials.

@@ -106,7 +106,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
         yield self._client
 
     def server_time(self) -> datetime:
-        """Return GitHub's current time, by the difference of the clocks at the last response."""
+        """Return GitHub's current time, estimated from the time of its last response."""
         return self._clock() + self._ahead
 
     def close(self) -> None:

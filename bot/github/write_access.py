@@ -19,7 +19,7 @@ _CACHE_SIZE = 10_000
 
 
 class WriteAccess:
-    """Reads and caches permissions. Access is never granted by a failed read, which raises."""
+    """Reads and caches permissions. A failed read raises an exception, and never grants access."""
 
     def __init__(
         self, github: GitHub, clock: Clock, is_listed: Callable[[str, str], bool] = lambda *_: False
@@ -62,11 +62,11 @@ class WriteAccess:
     def role(
         self, repository: str, login: str, *, user: int = 0, within: timedelta = _CACHED
     ) -> Role:
-        """Return a person's role. Their permission may have been read up to `within` ago.
+        """Return a person's role, from the cache if it was read less than `within` ago.
 
-        A person who is listed gets at least the role of write access; commands that need real write
-        access are checked by `may_write`. `user` is GitHub's numeric ID of the account, or 0 if it
-        is unknown. With an ID, another account that took over the login gets no role. Raises
+        A person listed in the configuration gets at least `Role.WRITE`, even without write access
+        on GitHub, which `may_write` checks. `user` is GitHub's numeric ID of the account, or 0 if
+        it is unknown. With an ID, another account that took over the login gets no role. Raises
         `GitHubFailure`.
         """
         if not login:

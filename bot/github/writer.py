@@ -1,6 +1,6 @@
 """Writes to issues, pull requests and branches. Every write is safe to repeat."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from urllib.parse import quote
 
 from bot.github.api_client import ApiClient
@@ -42,7 +42,7 @@ class GitHubWriter:
     def comment(self, repo: str, number: int, body: str, key: str, *, first: bool = False) -> int:
         """Comment on an issue or pull request, once for each key; return the comment's id.
 
-        `first`: this is the first attempt, so that no comment can have this key.
+        `first` says that this is the first attempt: the comments are not searched for the key.
         https://docs.github.com/rest/issues/comments#create-an-issue-comment
         """
         path = f"issues/{number}/comments"
@@ -161,7 +161,7 @@ class GitHubWriter:
         if pull.draft:
             self._api.mutate(repo, "mark_ready", {"pull": pull.node_id})
 
-    def request_review(self, repo: str, number: int, reviewers: Iterable[str]) -> None:
+    def request_review(self, repo: str, number: int, reviewers: Collection[str]) -> None:
         """Request reviews from people, and from teams as `owner/team`.
 
         https://docs.github.com/rest/pulls/review-requests#request-reviewers-for-a-pull-request

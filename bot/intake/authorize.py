@@ -66,12 +66,12 @@ class CommandAuthorizer:
         self._waiting: dict[str, datetime] = {}  # When to try again, by repository.
 
     def settle(self) -> int:
-        """Grant or refuse every new command; return how many were decided.
+        """Grant or refuse the new commands; return how many were handled.
 
         If a permission cannot be read, the command and all later ones in its repository wait. A
-        command on a pull request that has not been read yet waits until the bot has read it. A
-        permitted command that opens a session for an issue is only marked as authorized: it is
-        granted or refused once the issue has been read.
+        command on a new pull request waits until the bot has read the pull request. A permitted
+        command that opens a session for an issue or pull request is only marked as authorized: it
+        is granted or refused once the bot has read the issue or pull request.
         """
         settled = 0
         for command in self._store.commands.new():
@@ -141,10 +141,10 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, why, self._replies(command, topic))
 
     def _several(self, command: NewCommand, session: Session) -> tuple[Action, ...]:
-        """Return a reply that says which of an issue's several sessions gets the command.
+        """Return a reply to a command on an issue with several open sessions: which one gets it.
 
-        Empty if the command names a session or was not written on the issue, if fewer than two of
-        the issue's sessions are open, and for local actors and silenced repositories.
+        Empty if fewer than two are open or the command names its session, and also for local actors
+        and silenced repositories.
         """
         if command.addressee or session.issue.number != command.number:
             return ()

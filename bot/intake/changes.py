@@ -23,7 +23,10 @@ class RepositoryPayload(Struct, frozen=True):
         branch: str | None = None,
         labels: frozenset[str] | None = None,
     ) -> "ParsedEvent":
-        """Return an event with one possibly changed subject, `KIND:NAME`, and perhaps a text."""
+        """Return an event with one possibly changed subject, `KIND:NAME`, and perhaps a text.
+
+        `branch` and `labels` are as in `ChangedSubject`.
+        """
         subject = self.subject(kind, name, branch, labels)
         return ParsedEvent(changed=(subject,), written=written)
 

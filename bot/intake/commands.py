@@ -1,4 +1,4 @@
-"""Defines all commands of comments, and parses them out of a text.
+"""Defines the commands that people write in comments, and finds them in a text.
 
 The parser finds what a person asks for; `bot.intake.authorize` decides whether they may do so.
 """
@@ -37,7 +37,8 @@ _MERGE_METHODS = [method.value for method in MergeMethod]
 class InvalidArgument(ValueError):
     """A command or another request has an invalid argument.
 
-    If `CommandSyntax.parse_argument` raises it, the message is to follow the command's name.
+    If `CommandSyntax.parse_argument` raises it, the message is only the end of a sentence, to be
+    put after the command's name: "takes no argument".
     """
 
 
@@ -67,7 +68,7 @@ def _optional_agent(text: str) -> str:
 
 
 def _with_mode(parse_argument: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a parser of what `parse_argument` parses, plus an optional permission mode."""
+    """Return a parser for what `parse_argument` accepts, then an optional permission mode."""
 
     def parse(text: str) -> str:
         before, given, mode = text.partition(MODE)
@@ -111,7 +112,8 @@ class CommandSyntax(Struct, frozen=True):
     #: Validates and normalises the argument; raises `InvalidArgument`.
     parse_argument: Callable[[str], str] = _no_argument
     paragraph: bool = False  #: Whether the argument extends to the end of the paragraph.
-    #: Whether nobody has to undo the command's effects, so that a reply may suggest it.
+    #: Whether the command has no effects that somebody would have to undo. If so, a reply to a
+    #: misspelled command may suggest it.
     harmless: bool = False
 
     @property

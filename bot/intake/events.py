@@ -270,8 +270,8 @@ class _Issues(_RepositoryEvent, frozen=True):
 class _MergeGroupEvent(_RepositoryEvent, frozen=True):
     """The merge queue created a merge group or removed one.
 
-    The group's checks run on a commit that is the head of no pull request, so the last pull request
-    is refreshed. For each other pull request of the group, GitHub sends an event `pull_request`.
+    The group's checks run on a commit that is the head of no pull request. Therefore the group's
+    last pull request is refreshed. GitHub sends an event `pull_request` for each of the others.
     """
 
     merge_group: _MergeGroup

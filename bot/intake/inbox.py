@@ -27,7 +27,8 @@ from lifecycle.model.accounts import BOT
 log = logging.getLogger(__name__)
 
 _INCIDENT = "undecoded-deliveries"
-#: Deliveries marked as done in one transaction, which takes longer than processing them.
+#: How many deliveries are processed before one transaction marks them as done. The transaction
+#: takes longer than the processing.
 _BATCH = 200
 #: The beginning of the hidden marker in every comment of the bot.
 OWN_MARKER = f"<!-- {KEY}"
@@ -211,10 +212,11 @@ class Inbox:
         )
 
     def _may_command(self, comment: NewText, repository: str) -> bool:
-        """Whether the author may give commands: a person, or a bot that is listed.
+        """Whether a text may contain commands: if its author is a person, or a bot that is listed.
 
-        This bot may not, because it would answer itself. Its comments are recognised by their
-        marker, because with a token it comments from the account of the token's owner.
+        People's permissions are checked later. Texts of this bot do not count, because it would
+        answer itself; they are recognised by their marker, because with a token the bot writes from
+        the account of the token's owner.
         """
         if OWN_MARKER in comment.body:
             return False

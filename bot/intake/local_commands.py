@@ -34,11 +34,15 @@ class HeadChanged(Exception):
 def build_command(
     session: Session, kind: str, text: str, *, actor: str, key: str, at: datetime, head: str = ""
 ) -> Command:
-    """Parse a command and bind it to the pull request's current head.
+    """Parse a command, and bind it to a head commit of the session's pull request.
 
-    Raises `InvalidArgument`, whose message says what was expected, and `HeadChanged` if `head` is
-    neither empty nor current. If `key` is recorded already, `head` is not checked, and an empty
-    `head` is replaced by the recorded one.
+    `head` is the commit that the person has seen; if it is empty, the current head is used. If the
+    session already has a command with this `key`, `head` is not checked, and an empty `head` is
+    replaced by that of the recorded command.
+
+    Raises:
+        InvalidArgument: the message says what was expected.
+        HeadChanged: no open pull request is at `head` now.
     """
     command = LOCAL_COMMANDS.get(kind)
     if command is None:
@@ -95,11 +99,11 @@ def add_start(store: Store, command: NewCommand) -> bool:
 
 
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
-    """Return the head that a command is about; empty if head or base changed since `at`.
+    """Return the head commit that a command given at the time `at` is about; empty if unclear.
 
     `number` is that of a pull request; any other number, such as the issue's, stands for all open
-    pull requests. If `head` is given, only pull requests at this head count. The result is empty
-    unless exactly one pull request counts.
+    pull requests. Those whose head or base has changed since `at` do not count, nor do those at
+    another head than `head` if it is given. The result is empty unless exactly one is left.
     """
     found = [pull for pull in session.pulls if pull.number == number]
     if not found:

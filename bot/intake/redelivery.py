@@ -26,7 +26,7 @@ _MARK = "deliveries"
 class Redelivery:
     """Requests redelivery of an App's failed webhooks.
 
-    A bot that uses a token does not request it; the resync makes up for lost webhooks.
+    Does nothing if the bot uses a token: then only the resync makes up for lost webhooks.
     """
 
     def __init__(

@@ -20,11 +20,11 @@ class Relevance:
     triggers: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def refreshes(self, repository: str, changed: ChangedSubject) -> tuple[str, ...]:
-        """Return the subjects to refresh, in the form of `RefreshRequest`; empty if there are none.
+        """Return the subjects to refresh, as in `RefreshRequest.subject`; empty if there are none.
 
-        If the payload has only the number of a pull request that is not yet known, such as 34, the
-        subject is `other:34`. These pull requests are looked up together in one query for each
-        repository, after the subjects of sessions.
+        If the payload names a pull request that is not known yet, such as 34, without its branch,
+        the subject is `other:34`. Such pull requests are looked up together, with one query for
+        each repository, after those of sessions have been read.
         """
         subject = changed.subject
         kind, _, name = subject.partition(":")

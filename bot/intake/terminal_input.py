@@ -1,7 +1,7 @@
 """Records what people type into the terminals of agents, for the outbox to type it there.
 
-What is typed is no command: it goes to the program as it is, at most once, and its text is erased
-before it is typed. The history keeps who typed how many characters.
+This input is not parsed as commands: it goes to the program unchanged, at most once, and is erased
+from the database before it is typed. The history keeps who typed how many characters.
 """
 
 import threading
@@ -49,7 +49,7 @@ class TypedTooFast(Exception):
 
 
 class TypingStalled(Exception):
-    """What was typed before has not been carried out yet."""
+    """Earlier input for the session has not been typed yet: the outbox is not typing now."""
 
 
 class _Allowance(Struct):
@@ -60,7 +60,7 @@ class _Allowance(Struct):
 
 
 class TerminalInput:
-    """Takes what people type into terminals. Whether they may is for the caller to check."""
+    """Accepts what people type into terminals. The caller has checked their permission."""
 
     def __init__(
         self,
@@ -103,12 +103,17 @@ class TerminalInput:
     def add(
         self, session: Session, *, by: str, request: str, pressed: Sequence[str], paste: str
     ) -> tuple[PressKeys, bool]:
-        """Have the text `paste` pasted into the terminal, and then the keys `pressed` pressed.
+        """Queue input for the terminal: the text `paste`, and after it the keys `pressed`.
 
-        `by` is the person. `request` is the idempotency key: a repetition of a request in the next
-        ten minutes records nothing. Returns the action, and whether it is new. Raises `NotTypable`,
-        `TypedTooFast`, `TypingStalled`, `InvalidArgument` for a key that does not exist and for too
-        much or nothing to type, and `KeyReused`.
+        `by` is the person. `request` is the idempotency key: repeated within ten minutes, it
+        queues nothing. Returns the queued action, and whether it is new.
+
+        Raises:
+            NotTypable: see `check`.
+            TypedTooFast: there were too many requests in the last seconds.
+            TypingStalled: earlier input waits to be typed.
+            InvalidArgument: a key does not exist, or there is too much or nothing to type.
+            KeyReused: `request` was used for other input.
         """
         for key in pressed:
             if not KEY.fullmatch(key):

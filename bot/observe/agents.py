@@ -201,10 +201,11 @@ class AgentObserver:
     def _believed(
         self, sessions: Sequence[LiveSession], look: Look, whole: bool
     ) -> Mapping[str, bool]:
-        """Return for each session to record, by id, whether the session's program counts as gone.
+        """Return the sessions to record, by id: True if the program vanished with no recorded exit.
 
+        All values are False if the probe failed, or if implausibly many programs vanished at once.
         A session is left out while an action ends its program: the action itself records the end,
-        so that it does not count as a crash. Outside a sweep, sessions whose program is gone are
+        so that it does not count as a crash. Outside a sweep, sessions whose program vanished are
         left out too.
         """
         if look.failure:
@@ -244,7 +245,7 @@ class AgentObserver:
         """Return what to record of one session, or None if its workspace is to be examined first.
 
         Receipts are recorded in the same transaction as the activity that their messages may have
-        caused. `gone` says that the program counts as gone.
+        caused. `gone` says that the program vanished, as in `_believed`.
         """
         live, run.stored = run.session, None
         agent, clock = reading.agent, self.clock

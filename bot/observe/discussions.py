@@ -26,7 +26,7 @@ class Discussions:
     app_slug: str = ""  #: The App's slug, by which people may mention it; empty without an App.
 
     def remark(self, repository: str, edited_by: Mapping[str, str], remark: Remark) -> Remark:
-        """Return the remark with `allowed` and `to_bot` set.
+        """Return the remark with `allowed` set, and with `to_bot` if it is addressed to this bot.
 
         The bot's own remarks are not changed. A person's remark is allowed if its author and its
         last editor may give commands. For another bot's remark, only an editor other than that bot
@@ -66,9 +66,10 @@ class Discussions:
         )
 
     def with_edit(self, session: Session, issue: Issue, reading: IssueSnapshot) -> Issue:
-        """Return the issue with the last edit of its title or text since its session was triggered.
+        """Return the issue with a remark for the last edit since its session was triggered.
 
-        The edit counts only if everybody who has edited the issue since then may give commands.
+        An edit is a change of title or text. The remark is added only if everybody who has edited
+        the issue since then may give commands. Raises `GitHubFailure`.
         """
         since = (issue.labelled_at or session.created).replace(microsecond=0)
         edits = [edit for edit in reading.edits if edit.at >= since]

@@ -21,7 +21,7 @@ _RESUMES_AT = 0.9
 
 @dataclass(frozen=True)
 class DiskObserver:
-    """Measures sessions one after the other, in one thread; see `runtimes.disk`."""
+    """Measures the disk space of sessions, one after the other; see `runtimes.disk`."""
 
     store: Store
     locations: Locations

@@ -73,12 +73,12 @@ def followed(
     settings: Settings,
     configured: Collection[int],
 ) -> list[InstalledProject]:
-    """Return the projects `before`, updated to the installations `found`, sorted by their names.
+    """Return the projects `before`, updated to the repositories in `found`, sorted by name.
 
-    `configured` has GitHub's ids of the repositories in the configuration. When a repository leaves
-    the installations, its project's name stays reserved until a new repository of the same name
-    appears. The projects of an installation are kept while its repositories are None, which they
-    are during a suspension.
+    `configured` has the ids of repositories whose projects are configured; they are left out. If a
+    repository is no longer in an installation, its project is marked as removed. The project's name
+    stays reserved for it, or for a new repository of the same name. The projects of an installation
+    do not change while its repositories are None, as during a suspension.
     """
     listed = {
         one.id: one

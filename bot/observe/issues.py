@@ -152,8 +152,9 @@ class IssueObserver:
     def _update(self, id: str, reading: IssueSnapshot | None, *, foremost: bool) -> None:
         """Record an issue's state in its session. `reading` is None for a deleted or moved issue.
 
-        The issue's text stays as it was when the session was opened; a later edit by people who may
-        give commands is recorded as a remark.
+        `foremost` says that the session is the first of those that `of_issue` returns. The issue's
+        text stays as it was when the session was opened; a later edit by people who may give
+        commands is recorded as a remark.
         """
         session = self.store.sessions.get(id)
         if session is None or session.project not in self.projects:
@@ -330,7 +331,7 @@ class IssueObserver:
         return None
 
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """Return the issue with the issues that block it, and whether they depend on it.
+        """Return the issue with the issues that block it, and whether it blocks them in turn.
 
         Blocking issues are omitted if the issue is closed or its session has begun, because they no
         longer matter.

@@ -47,7 +47,7 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether the subject must be read in full.
+        """Whether the subject must be read in full. If so, remembers the fingerprint for `found`.
 
         True if its fingerprint is None (unreadable).
         """

@@ -74,7 +74,10 @@ class SetupRequest(Struct, frozen=True, kw_only=True):
 
 
 def project_name(repository: str) -> str:
-    """Return the name of a repository's project."""
+    """Derive a project's name from a repository's `owner/name`.
+
+    It has at most 39 characters: lowercase letters, digits and single hyphens.
+    """
     name = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
     return name[:39] or "project"
 

@@ -40,7 +40,7 @@ class NewApp(Struct, frozen=True):
         return f"NewApp({self.id})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return no credentials, so that tracebacks do not show them either."""
+        """Return only the id, so that Rich's tracebacks do not show the credentials either."""
         return [("id", self.id)]
 
 

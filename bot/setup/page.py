@@ -1,4 +1,7 @@
-"""The local page that sends a person to GitHub to create the App, and receives the code."""
+"""The local page that sends a person to GitHub to create the App.
+
+GitHub sends the browser back with a code, which is exchanged for the App's credentials.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -81,7 +84,7 @@ class SetupPage:
         self._manifest = manifest
 
     def wait(self) -> None:
-        """Return when the App is created, its keys are stored and the browser is redirected."""
+        """Block until the App is created, its keys are stored and the browser is redirected."""
         self._done.wait()
 
     def answer(self, target: str, host: str) -> tuple[int, str, str]:

@@ -138,10 +138,12 @@ class Store:
     ) -> None:
         """Open the file for the bot, as `open_writer` does: create it, or update an older schema.
 
-        `redact` masks secrets in texts and observations before they are written. If `refuse_new` is
-        not empty, a missing or empty database is an error, whose message ends with this text as the
-        reason. Raises `StoreFailure`, such as `StoreUnusable` or `StoreDamaged`; the message names
-        the fault and the remedy.
+        `redact` masks secrets in texts and observations before they are written. `refuse_new` is
+        the reason why no new database may be created; empty if one may. With a reason, a missing or
+        empty database raises `StoreUnusable`, whose message ends with the reason.
+
+        Raises `StoreFailure`, such as `StoreUnusable` or `StoreDamaged`; the message names the
+        fault and the remedy.
         """
         writer = Writer(lambda: open_writer(path, redact, refuse_new), path)
         self._use(DatabaseFile(path, writer, clock, redact))
@@ -159,7 +161,7 @@ class Store:
 
     @classmethod
     def beside(cls, path: Path, redact: Callable[[str], str]) -> "Store":
-        """Open the file for a person's small writes, whether or not a bot is running.
+        """Open the file for small writes by the command line, whether or not a bot is running.
 
         `redact` masks secrets in texts. Raises `StoreUnusable` if the file is missing or has the
         schema of another version.
@@ -226,7 +228,10 @@ class Store:
         return self.db.writable()
 
     def copy_to(self, target: Path) -> None:
-        """Copy the database into the file `target`, which is replaced. Raises `StoreFailure`."""
+        """Copy the database into the file `target`, which is replaced.
+
+        Raises `StoreFailure` or `OSError`.
+        """
         with self.db.read() as connection:
             copy_database(connection, target)
 

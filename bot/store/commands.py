@@ -1,4 +1,4 @@
-"""Stores people's commands with their outcomes, and whom to tell that they lack write access."""
+"""Stores people's commands with their outcomes, and who to notify of missing write access."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -28,8 +28,8 @@ _ADD = """INSERT INTO commands
     ON CONFLICT (key) DO NOTHING"""
 _COMMANDS = """key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee
     FROM commands"""
-#: The session ids between two texts that are taken: by sessions that exist or are requested, or by
-#: deleted sessions whose usage is kept.
+#: The session ids from `:first` to `:last`, in text order, that are in use already: by sessions
+#: that exist or are requested, or by deleted sessions whose usage is kept.
 NAMED = """SELECT id FROM sessions WHERE id BETWEEN :first AND :last
     UNION SELECT session FROM ledger WHERE session BETWEEN :first AND :last
     UNION SELECT spawn ->> 'session' FROM commands
@@ -69,7 +69,7 @@ class Outsider(Struct, frozen=True, kw_only=True):
     """A person without write access who labelled an issue, commented or reviewed a pull request."""
 
     repository: str
-    issue: int  #: The session's issue or the labelled one; without an issue, as `number`.
+    issue: int  #: The session's issue or the labelled one; if there is none, equal to `number`.
     login: str
     number: int  #: The issue or pull request where they labelled, reviewed or commented.
 
@@ -81,8 +81,8 @@ _outsider = RowDecoder(Outsider, "outsiders", "login")
 class CommandsTable(StoreTable):
     """People's commands, each in the state `new`, `authorized`, `granted` or `refused`.
 
-    Only a `start` or `adopt` is ever `authorized`, which lasts until its issue or pull request has
-    been read. A granted command has become a fact of a session.
+    Only `start` and `adopt` have the state `authorized`, until their issue or pull request has been
+    read. A granted command has become a fact of a session.
     """
 
     def new(self) -> list[NewCommand]:
@@ -137,7 +137,7 @@ class CommandsTable(StoreTable):
         return "" if row is None else str(row["session"] or "")
 
     def requested(self, session: str) -> bool:
-        """Whether a start command for a session with this id waits until the session is opened."""
+        """Whether there is a pending start command that is to open a session with this id."""
         return self._first(REQUESTED, (session,)) is not None
 
     def not_opened(self, session: str) -> str:
@@ -273,7 +273,8 @@ def _granted(
 ) -> list[str]:
     """Record a granted command in the history and wake its session, inside a transaction.
 
-    Returns the session's id, for `on_change`; an empty list if no command was granted.
+    `granted` has the command's row, or no row if no command was granted. Returns the session's id,
+    for `on_change`, in a list, which is empty if no command was granted.
     """
     rows = list(granted)  # At most one row, because a key is unique.
     for row in rows:

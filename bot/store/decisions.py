@@ -85,7 +85,7 @@ _SUMMARY = ("status", "reason", "because", "blockers")
 
 
 class _Covers(Struct, frozen=True):
-    """The part of an action's JSON that becomes facts: keys recorded as done with the action."""
+    """Further keys from an action's JSON, which are pending or done together with its own key."""
 
     covers: tuple[Key, ...] = ()
 
@@ -283,10 +283,10 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
 
 
 def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Count the sessions that ended since the last count, if the project has none open now.
+    """Count a project's ended sessions for its summary, if none of its sessions is open now.
 
-    Stores in this session how many of them ended in each status. Call it in the transaction that
-    ends the session.
+    Stores in this session how many have ended in each status since the last such count. Call it in
+    the transaction that ends the session.
     """
     ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))
     since = max((one.ended.at for one in ends if one.id != session and one.finished), default=None)

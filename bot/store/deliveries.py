@@ -96,7 +96,7 @@ class DeliveryQuery(Struct, frozen=True, kw_only=True):
     state: str = ""  #: `new`, `done`, `failed`, or `ignored` for those without effects.
     event: str = ""
     repository: str = ""
-    #: The repositories to choose from. None for all repositories and deliveries that name none.
+    #: Only deliveries that name one of these. None for all, even those that name no repository.
     repositories: tuple[str, ...] | None = None
     #: The cursor that `page` returned with the previous page; empty for the first page.
     cursor: str = ""

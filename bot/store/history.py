@@ -138,5 +138,8 @@ def wake_scope(connection: sqlite3.Connection, scope: str, now: datetime) -> lis
 
 
 def wake_siblings(connection: sqlite3.Connection, session: str, column: str, now: datetime) -> None:
-    """Wake the other open sessions that share a session's value in `column`, in a transaction."""
+    """Wake the other open sessions with the same value in a column, inside a transaction.
+
+    `column` is `repository`, `requester` or `agent_name`.
+    """
     connection.execute(_WAKE_SIBLINGS[column], {"id": session, "now": now.timestamp()})

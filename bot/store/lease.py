@@ -21,7 +21,7 @@ _TAKE_OVER = """INSERT INTO lease (id, owner, epoch, expires) VALUES (1, ?, 1, ?
     RETURNING epoch"""
 
 
-#: The end of a leader's name if the leader is not a bot but `mergewright cleanup`.
+#: The suffix of the leader's name if `mergewright cleanup`, not a bot, holds the lease.
 CLEANUP = ":cleanup"
 
 
@@ -91,7 +91,10 @@ class LeaseTable(StoreTable):
 
 
 def this_process() -> str:
-    """Return this process's owner name, `host:boot:pid:start`, which shows if it still runs."""
+    """Return this process's name as an owner of the lease, `host:boot:pid:start`.
+
+    From this name, another process on the host can tell whether this one still runs.
+    """
     pid = os.getpid()
     return f"{_host()}:{_boot()}:{pid}:{_started(pid)}"
 

@@ -115,7 +115,7 @@ class DueNotification(Struct, frozen=True, kw_only=True):
 
     seq: int
     event: NotificationEvent
-    attempting: bool  #: Whether an attempt was interrupted, so that the message may have arrived.
+    attempting: bool  #: Whether an attempt was interrupted, so the message may have arrived.
     created: datetime
     message: str
 

@@ -84,7 +84,10 @@ def add_observations(
 def _changing(
     connection: sqlite3.Connection, observations: Sequence[Observation]
 ) -> list[Observation]:
-    """Return all observations of the sessions of which at least one observation changes a fact."""
+    """Drop the observations of each session for which none of them changes anything.
+
+    The other sessions keep all their observations.
+    """
     rows = _rows(connection, observations)
     changing = {
         seen.session

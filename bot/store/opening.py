@@ -48,9 +48,11 @@ def open_writer(
     """Open the writing connection; create the file (mode 0600) and its tables if they are missing.
 
     An older schema is updated after the file was copied to `FILE.VERSION` beside it. Every text is
-    passed through `redact` before it is written. If `refuse_new` is not empty, a missing or
-    empty database is an error, whose message ends with this text as the reason. Raises
-    `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
+    passed through `redact` before it is written. `refuse_new` is the reason why no new database may
+    be created; empty if one may. With a reason, a missing or empty database raises `StoreUnusable`,
+    whose message ends with the reason.
+
+    Raises `StoreDamaged`, `StoreUnusable` or another `StoreFailure`.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreUnusable(
@@ -211,9 +213,10 @@ def _copy_of(path: Path, version: str) -> Path:
 
 
 def copy_database(connection: sqlite3.Connection, target: Path) -> None:
-    """Copy a database into the file `target` (mode 0600, replaced), even while others write to it.
+    """Copy a database, even while others write to it, into the file `target`, which is replaced.
 
-    See https://www.sqlite.org/backup.html. Raises `StoreFailure`.
+    The copy has mode 0600. See https://www.sqlite.org/backup.html. Raises `StoreFailure` or
+    `OSError`.
     """
     new = target.with_name(f"{target.name}.new")
     new.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ _ADD_KEYS = """INSERT INTO outbox (session, key, next_at, created, action)
     VALUES (?, ?, ?, ?, ?) ON CONFLICT (session, key) DO NOTHING"""
 _TAKE_KEYS = """UPDATE outbox SET state = 'done', done_at = ?, attempts = attempts + 1, action = ?
     WHERE seq = ? AND state = 'due'"""
-#: How long a batch of keys is known, so that a repeated request types nothing again.
+#: How long typed keys are remembered, so that a repeated request does not type them again.
 _KEYS_KNOWN = timedelta(minutes=10)
 _WITHDRAW = "DELETE FROM outbox WHERE seq = ? AND state = 'due' RETURNING session, key"
 
@@ -236,10 +236,10 @@ class OutboxTable(StoreTable):
         self._change(work)
 
     def add_keys(self, session: str, action: PressKeys) -> PressKeys | None:
-        """Queue what a person typed as an action, and record in the history who typed how much.
+        """Queue an action that types a person's keys; record in the history who typed how much.
 
-        It needs no decision. Returns None if the action was added. If the action's key is stored
-        already, adds nothing and returns the stored action, from which the text may be erased.
+        No decision is needed. Returns None if the action was added. If its key is stored already,
+        adds nothing and returns the stored action, whose text may have been erased.
         """
         at = action.at.timestamp()
         row = (session, str(action.key), at, at, encoded(action))
@@ -267,7 +267,10 @@ class OutboxTable(StoreTable):
         return bool(self._execute(_TAKE_KEYS, (now.timestamp(), erased, seq)))
 
     def drop_keys(self, session: str, action: PressKeys, why: str, now: datetime) -> None:
-        """Add to the history that taken keys were not typed, or may not have been."""
+        """Record in the history that keys from `take_keys` were not typed, or may not have been.
+
+        `why` is the reason, as a text for people.
+        """
         data = {"count": action.count, "by": action.by, "dropped": why}
 
         def work(connection: sqlite3.Connection) -> list[str]:
@@ -282,7 +285,7 @@ class OutboxTable(StoreTable):
         return from_timestamp(row["at"]) if row and row["at"] is not None else None
 
     def keys_wait_since(self, session: str) -> datetime | None:
-        """Return since when a session's typed keys wait to be typed; None if there are none."""
+        """Return when the oldest keys still waiting to be typed were queued; None if none are."""
         row = self._first(WAITING_KEYS, (session,))
         return from_timestamp(row["at"]) if row and row["at"] is not None else None
 

@@ -27,7 +27,7 @@ class Destination(Struct, frozen=True, kw_only=True):
     """A host and port to which the proxy refused to connect a session."""
 
     session: str
-    host: str  #: Text that an agent chose. If empty, all hosts after the first 50.
+    host: str  #: Untrusted: an agent chose it. If empty, stands for all hosts after the first 50.
     port: int
     public: bool = True  #: If False, the host is allowed, but has no public address.
 
@@ -35,7 +35,7 @@ class Destination(Struct, frozen=True, kw_only=True):
 class RefusedHost(Struct, frozen=True, kw_only=True):
     """A host and port that was refused to a session, with the number of refusals."""
 
-    host: str  #: Text that an agent chose. If empty, all hosts after the first 50.
+    host: str  #: Untrusted: an agent chose it. If empty, stands for all hosts after the first 50.
     port: int
     public: bool  #: If False, the host is allowed, but has no public address.
     times: int

@@ -94,8 +94,8 @@ class RepositoriesTable(StoreTable):
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
         """Write a repository and wake its sessions.
 
-        Writes nothing if the repository has not changed. If its configured name changed, rows with
-        the old name get the new name, unless a row with the new name exists already.
+        Writes nothing if the repository has not changed. If its configured name changed, the rows
+        of other tables get the new name, except those that would then duplicate an existing row.
         """
         if self.get(repository.id) == repository:
             return

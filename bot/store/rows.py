@@ -29,7 +29,7 @@ def utc_now() -> datetime:
 
 
 def from_timestamp(value: float) -> datetime:
-    """Convert a column's seconds since 1970 to a UTC time, or the nearest plausible one."""
+    """Convert a column's seconds since 1970 to a UTC time, clamped to the start of 1970 or 2100."""
     return from_seconds(value)
 
 

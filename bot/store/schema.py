@@ -389,6 +389,6 @@ def version_8(db: Database) -> None:
 
 @migrations()
 def version_9(db: Database) -> None:
-    """Add the cost of what the proxy counted."""
+    """Add the cost of the tokens that the model proxy counted."""
     for statement in METERED_COSTS:
         db.execute(statement)

@@ -106,7 +106,7 @@ class SessionListTable(StoreTable):
     def page(self, query: SessionQuery, waiting: Collection[str] = ()) -> SessionPage:
         """Return a page of sessions. Those with corrupt rows are logged and omitted.
 
-        `waiting` has the texts `STATUS REASON` with which a session waits for a person.
+        `waiting` lists the states, as `STATUS REASON`, in which a session waits for a person.
         """
         places = self.places(replace(query, limit=query.limit + 1), waiting)
         listed = places[: query.limit]

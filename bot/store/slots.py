@@ -1,4 +1,4 @@
-"""Stores which sessions hold a slot to run their agent or wait for one; sums up agents' work."""
+"""Stores which sessions hold or await a slot, without which no agent runs; sums up agents' work."""
 
 import sqlite3
 from collections import Counter, defaultdict
@@ -93,7 +93,7 @@ PATHS = "SELECT path FROM session_paths WHERE session = ?"
 _ADD_PATH = "INSERT INTO session_paths (session, path) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ?, taken_back = NULL WHERE id = ?"
 
-#: The outcome of an agent whose session another one has taken over.
+#: The outcome of an agent whose session another agent has taken over.
 HANDED_OVER = "handed_over"
 
 
@@ -138,7 +138,10 @@ class SlotsTable(StoreTable):
         return self._change(work)
 
     def prioritize(self, session: str, priority: int) -> None:
-        """Set by how many steps a session moves up the queue for slots, or down if negative."""
+        """Set a session's priority in the queue for slots, in steps; below 0, it moves back.
+
+        Each step counts as `Caps.priority_seconds` of waiting.
+        """
         row = self._first(PRIORITY, (session,))
         if row is not None and row["priority"] != priority:
             self._execute(_PRIORITIZE, (priority, session))
@@ -313,7 +316,11 @@ def _by_session(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _shares(row: Row, earlier: Sequence[Row], messages: Sequence[Row]) -> dict[str, _Share]:
-    """Return each agent's share of a session. `earlier` are the session's handovers."""
+    """Return each agent's share of a session.
+
+    `row` is the session's row from `RECORDS`. `earlier` and `messages` are its rows from
+    `HANDOVERS` and `MESSAGES`.
+    """
     shares = {one["agent"]: _Share(one["outcome"] or HANDED_OVER) for one in earlier}
     present = earner = str(row["agent"])
     if row["outcome"] == Status.MERGED:  # The agent that committed last is credited with it.

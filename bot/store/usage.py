@@ -2,7 +2,7 @@
 
 A run's usage may be counted twice: by its program, in its own files, and by the model proxy, from
 the responses. Either may miss something. The count with more tokens is used, or the later count if
-they are equal. An agent can forge its own count, so no run costs less than what the proxy counted.
+they are equal. An agent can forge its own count, so the cost of the proxy's tokens is the minimum.
 """
 
 import sqlite3
@@ -192,7 +192,7 @@ class UsageTable(StoreTable):
     def totals(
         self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
     ) -> list[UsageTotal]:
-        """Sum up usage by one of `USAGE_GROUPS`; of all sessions if `session` is empty."""
+        """Sum up usage by a key of `USAGE_GROUPS`: one session's, or all if `session` is empty."""
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
@@ -315,7 +315,7 @@ def add_run_usage(
 
 
 def _costing(usage: Usage, metered: float) -> Usage:
-    """Return the usage with a cost of at least `metered`; what is added belongs to no model."""
+    """Return `usage` with at least the cost `metered` (USD); an increase is assigned no model."""
     more = round(metered - (usage.cost_usd or 0.0), 6)
     if more <= 0:
         return usage
@@ -328,7 +328,7 @@ def _costing(usage: Usage, metered: float) -> Usage:
 def _add_steps(
     connection: sqlite3.Connection, session: str, run: int, usage: Usage, now: datetime
 ) -> None:
-    """Set what a run used of each model to `usage`, by adding the differences.
+    """Add differences to the current step, so that a run's steps sum up to `usage` for each model.
 
     The two counts of a run may name its models differently. A model that `usage` does not name
     is lowered to 0, so that the models add up to the count in use.
@@ -358,7 +358,7 @@ def _step_of(now: datetime) -> int:
 def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
     """Return by how much a run's usage exceeds the counted usage, by kind.
 
-    If `usage` has fewer tokens, all are 0, but dollars still rise to the cost `metered`.
+    If `usage` has fewer tokens, only `cost_usd` can exceed 0, to raise the cost to `metered`.
     """
     if usage.tokens < counted["tokens"]:
         short = max(0.0, round(metered - counted["cost_usd"], 6))

@@ -300,7 +300,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """How the arrival of a sent message or answer is recognised."""
 
     sent: Sent
-    order: str = ""  #: Part of each attempt's key; changes when a failed message is retried.
+    order: str = ""  #: Part of every attempt's key; new if a failed message becomes due again.
     tries: int = 1  #: How often it was sent, or for an answer, how often its current step was.
     dialog: str = ""  #: The dialog that was answered; empty for a message.
     state: str = ""  #: The state of that dialog when the step was sent; empty for a message.
@@ -327,7 +327,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
     action: Action
     attempts: int  #: The number of earlier attempts that failed and were counted.
     receipt: Receipt | None = None  #: Of a message: noted right before it was last sent.
-    first: bool = False  #: Whether it is certainly not done yet, so no earlier effect is sought.
+    first: bool = False  #: Whether it certainly has no effect yet; if False, one is searched for.
 
     @property
     def subject(self) -> str:

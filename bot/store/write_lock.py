@@ -19,8 +19,8 @@ class WriteLock:
     commit of one connection during a checkpoint of another can damage the database
     (https://www.sqlite.org/wal.html#the_wal_reset_bug). Debian 12 has 3.40.1, and the command line
     and a second bot write at the same time as the bot. A separate lock works with every SQLite.
-    Packages that contain a fixed library have no error codes (pysqlite3) or a different interface
-    (apsw).
+    The Python packages that bundle a corrected SQLite have no error codes (pysqlite3) or a
+    different interface (apsw).
     """
 
     def __init__(self, database: Path, seconds: float) -> None:
