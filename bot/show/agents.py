@@ -47,10 +47,10 @@ def agent_detail(
     now: datetime,
     repositories: tuple[str, ...] | None = None,
 ) -> AgentDetail | None:
-    """Return an agent with its sessions in `repositories`, or in all repositories if that is None.
+    """Return an agent's record and weekly outcomes, from its sessions in `repositories`.
 
-    Returns None if no agent with this name is configured and none has sessions or usage in these
-    repositories.
+    If `repositories` is None, all repositories count. Returns None for an agent that is neither
+    configured nor has sessions or usage there.
     """
     record, ends = store.agents.history(name, repositories)
     known = identities.get(name)

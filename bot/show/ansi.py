@@ -108,9 +108,10 @@ class _Style:
 
 
 def _extended(rest: Iterator[int]) -> int:
-    """Return which of the sixteen colours is nearest to an extended one; -1 if it is invalid.
+    """Return the index in `_PALETTE` of the colour nearest to a 256-colour or RGB one.
 
-    `rest` begins with 5 and one of 256 colours, or with 2, red, green and blue.
+    `rest` yields the numbers that specify the colour: 5 and one of 256, or 2, red, green and blue.
+    Returns -1 for any other first number.
     """
     match next(rest, 0):
         case 5:

@@ -119,8 +119,8 @@ def board(
 ) -> Board:
     """Read the board with the sessions that a filter selects.
 
-    `projects` limits the sessions to those of some projects, as in a `SessionQuery`. `caps`, the
-    limits on running sessions, determine the order of the queue.
+    Only sessions of `projects` are read; if that is None, those of all projects. `caps`, the limits
+    on running sessions, are needed to compute the positions of queued sessions.
     """
     query = SessionQuery(
         projects=projects,
@@ -151,7 +151,10 @@ def board(
 
 
 def by_group(places: Iterable[SessionPlace]) -> dict[str, list[SessionPlace]]:
-    """Return the places of the sessions in each group, in the given order, by the group's key."""
+    """Sort sessions into the board's groups. Returns a list for each group's key.
+
+    Each list keeps the order of `places`.
+    """
     found: dict[str, list[SessionPlace]] = {group.key: [] for group in GROUPS}
     for one in places:
         found[_PEOPLE if one.waits else _GROUP_OF[one.status]].append(one)

@@ -66,7 +66,7 @@ class NoChanges(Exception):
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
     """Return the changes in `patch`, in which secrets have to be masked already.
 
-    The patch leads from the commit `base` to the commit `head`.
+    The patch has the changes of the commit `head` since its merge base with the commit `base`.
     """
     files, left, complete = list[FileDiff](), _ALL_LINES, patch.complete
     for lines in _by_file(patch.text):
@@ -80,10 +80,10 @@ def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:
 
 
 def _by_file(text: str) -> Iterator[list[str]]:
-    """Yield a list of lines for each file, which begins with a line `diff --git ...`.
+    """Split a patch by file: yield the lines of each file's part, from `diff --git ...` on.
 
-    Lines of a file's contents begin with a sign or a space, so no such line can be taken for the
-    beginning of a file.
+    Lines of a file's contents begin with `+`, `-` or a space, so none can be mistaken for the
+    beginning of a part.
     """
     lines: list[str] = []
     # Not `splitlines`, which ends lines at other characters too.
@@ -106,12 +106,11 @@ def _file(lines: list[str], most: int) -> FileDiff:
     if path is None:
         path = before or _only_name(header)
     shown, counts = _lines(body, comment_mark(path), most)
-    words = [line.partition(" ")[0] for line in header]
     old_name, new_name = _after("rename from ", header), _after("rename to ", header)
     return FileDiff(
         path=page_text.line(new_name or path),
         before=page_text.line(old_name),
-        state=_state(words, binary="Binary" in words, renamed=bool(old_name)),
+        state=_state(header, renamed=bool(old_name)),
         added=counts["+"],
         removed=counts["-"],
         lines=tuple(shown),
@@ -144,12 +143,16 @@ def _only_name(header: list[str]) -> str:
     return names[: len(names) // 2].strip('"').partition("/")[2]
 
 
-def _state(words: list[str], *, binary: bool, renamed: bool) -> str:
-    if binary:
+def _state(header: list[str], *, renamed: bool) -> str:
+    def has(start: str) -> bool:
+        return any(line.startswith(start) for line in header)
+
+    if has("Binary "):
         return "binary"
     if renamed:
         return "renamed"
-    return "added" if "new" in words else "deleted" if "deleted" in words else "changed"
+    # `new mode` alone is a changed mode.
+    return "added" if has("new file ") else "deleted" if has("deleted file ") else "changed"
 
 
 def _lines(body: list[str], mark: str | None, most: int) -> tuple[list[DiffLine], dict[str, int]]:

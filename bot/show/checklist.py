@@ -34,9 +34,9 @@ _UNJUDGED: Final = frozenset({Status.QUEUED, Status.SPAWNING, Status.PAUSED})
 
 
 def merge_awaits(facts: Facts, policy: Policy, now: datetime) -> Reason | None:
-    """Return why the bot does not merge the pull request even once nothing blocks it.
+    """Return why the merge waits for a person even if nothing blocks it.
 
-    Returns None if the bot then merges it by itself.
+    Returns None if the bot merges an unblocked pull request by itself.
     """
     return awaited_merge(judge(apply_commands(facts, policy, now).facts, policy, now).view)
 

@@ -75,10 +75,10 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
 
 
 def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
-    """Return whether the bot opened the session that a command requests, and the recorded refusal.
+    """Return whether a start command was accepted, and the refusal that is recorded for it.
 
-    The first value is None while the bot has not decided, and True despite a refusal if the session
-    exists. The second is empty if nothing was refused.
+    The first value is None until the bot decides. If the session `id` exists, it is True even if a
+    refusal is recorded. The refusal is empty if there is none.
     """
     reply = store.commands.outcome(command.key)
     if reply is None:

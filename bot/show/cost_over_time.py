@@ -99,7 +99,7 @@ def _models(steps: Sequence[UsageStep]) -> tuple[ModelCost, ...]:
 
 
 def _length(seconds: int) -> int:
-    """Return a column's length in seconds: about `_COLUMNS` columns at most cover `seconds`."""
+    """Return the shortest column length, in seconds, at which `_COLUMNS` columns span `seconds`."""
     week = 7 * _DAY
     fits = (one for one in _LENGTHS if one * _COLUMNS >= seconds)
     return next(fits, -(-seconds // (week * _COLUMNS)) * week)

@@ -51,9 +51,10 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 
 
 class Costs(Struct, frozen=True, kw_only=True):
-    """Everything on the page of costs. Its tables are sorted by cost, the highest first.
+    """Everything on the page of costs.
 
-    In `projects`, `agents` and `people`, the last row may be the sum of all others.
+    `projects`, `agents`, `people` and `sessions` are sorted by cost, the highest first. In the
+    first three, the last row may be the sum of all others.
     """
 
     filter: CostFilter
@@ -100,7 +101,7 @@ def ranges(now: datetime) -> Mapping[str, CostFilter]:
 def costs(
     store: Store, projects: Mapping[str, ProjectSettings], among: UsageFilter, filter: CostFilter
 ) -> Costs:
-    """Sum up the costs that a filter selects. Pass `usage_filter(..., filter)` as `among`."""
+    """Sum up the costs that `filter` selects; `among` is the result of `usage_filter` for it."""
     days, step = _days(store.usage.totals("day", among=among), filter)
     count, sessions = store.usage.sessions(among), store.usage.most("cost_usd", among, _ROWS)
     total = replace(_added("", days), sessions=count)
@@ -132,7 +133,7 @@ def usage_filter(
     filter: CostFilter,
     repositories: tuple[str, ...] | None = None,
 ) -> UsageFilter:
-    """Return a filter in the store's form, limited to `repositories` as in a `UsageFilter`."""
+    """Convert a filter to the store's form, limited to `repositories` unless that is None."""
     known = projects.get(filter.project)
     return UsageFilter(
         repository=known.repository if known else filter.project,
@@ -145,7 +146,7 @@ def usage_filter(
 
 
 def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
-    """Return the names of the models without a known price that these sessions used, sorted."""
+    """Return the sorted names of models that these sessions used and whose price is unknown."""
     return tuple(
         sorted(
             {
@@ -160,7 +161,7 @@ def unpriced_models(sessions: Iterable[Session]) -> tuple[str, ...]:
 
 
 def price_notes(sessions: Iterable[Session], prices: Mapping[str, ModelPrice]) -> PriceNotes:
-    """Return which models that sessions used have no price, and the day of the oldest price."""
+    """Return the sessions' models without a price, and the day of the oldest configured price."""
     return PriceNotes(
         unpriced_models=unpriced_models(sessions),
         oldest=min((price.as_of for price in prices.values()), default=None),

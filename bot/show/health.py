@@ -102,7 +102,7 @@ def bot_state(store: Store, caps: Caps) -> BotState:
 def health_report(
     store: Store, settings: Settings, caps: Caps, process: ProcessState | None, now: datetime
 ) -> HealthReport:
-    """Return whether the bot is healthy. Without `process`, only the database is considered."""
+    """Report on the bot's health. Without `process`, the problems are those in the database."""
     state, leader = bot_state(store, caps), _leader(store, now)
     unled = [] if leader or process is not None else [says.no_leader()]
     wrong = (*unled, *_problems(state, process, now))

@@ -11,9 +11,9 @@ from lifecycle.model.key import Key
 def json_value(value: object) -> object:
     """Convert structs and mappings to dicts, sets and tuples to lists, and action keys to text.
 
-    Other values, such as times, are returned as they are; msgspec encodes them. Keys of JSON
-    objects have to be text. Action keys that are values also become text, so that programs can
-    compare them with the keys of objects.
+    Other values, such as times, are returned as they are; msgspec encodes them. Action keys become
+    text not only as keys of JSON objects, which have to be text, but also as values, so that
+    programs can compare the two.
     """
     match value:
         case Key():

@@ -41,10 +41,10 @@ def log_page(
 ) -> LogPage:
     """Return at most `most` lines from a run's output.
 
-    `start` is the byte offset to begin at. If it is None, the last lines of the last MiB are
-    returned. `read(start, end)` returns the bytes between two offsets; `size` is the number of all
-    bytes. An incomplete last line is left for the next page, unless the run has `ended`. `redact`
-    masks secrets.
+    `read(start, end)` returns the bytes between two offsets; `size` is the output's length in
+    bytes. The page begins at the byte offset `start`. If that is None, it has the last lines, from
+    the last MiB at most. An incomplete last line is left for the next page, unless the run has
+    `ended`. `redact` masks secrets.
     """
     place = max(0, size - _LINE_BYTES) if start is None else min(start, size)
     lines, rest, partial = list[bytes](), b"", start is None and place > 0

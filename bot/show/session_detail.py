@@ -176,9 +176,9 @@ def explain(store: Store, session: str, policy: Policy, now: datetime) -> Explan
 def explained_session(
     found: Explanation, outbox: Iterable[OutboxEntry], policy: Policy
 ) -> ExplainedSession:
-    """Put an explanation into words, and its facts and decision into JSON values.
+    """Return an explanation in words for people, with its facts and decision as JSON values.
 
-    `outbox` is the session's; it has the words for the last action done.
+    `outbox` has the session's actions, from which the last one done is described.
     """
     phrases = {str(entry.key): describe_action(entry.action) for entry in outbox}
     done = found.facts.done

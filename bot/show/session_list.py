@@ -23,7 +23,7 @@ def list_sessions(
 ) -> tuple[list[SessionSummary], str]:
     """Return a page of sessions, and the next page's cursor, which is empty on the last page.
 
-    `caps`, the limits on running sessions, determine the order of the queue.
+    `caps`, the limits on running sessions, are needed to compute the positions of queued sessions.
     """
     page = store.session_list.page(query, WAITING)
     queued = {one.session: one for one in store.slots.queue(caps)}

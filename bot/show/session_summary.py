@@ -37,7 +37,7 @@ class PullSummary(Struct, frozen=True, kw_only=True):
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """What an agent says, what shows its activity, and what all runs of its session have used."""
+    """An agent's words, the evidence of its activity, and the usage of all runs of its session."""
 
     summary: str
     evidence: Annotated[str, Meta(description="What its activity was read from.")]
@@ -115,7 +115,7 @@ class RefusedConnection(Struct, frozen=True, kw_only=True):
     times: int  #: The number of refused connections.
     first: datetime
     last: datetime
-    says: str  #: What was refused, how often, and how to allow it.
+    says: str  #: What was refused, how often, and how to allow it, if it can be.
 
 
 def summarize(session: Session, queued: QueuedSession | None = None) -> SessionSummary:
@@ -155,7 +155,7 @@ def summarize(session: Session, queued: QueuedSession | None = None) -> SessionS
 
 
 def waits_for_person(session: Session) -> bool:
-    """Whether a session waits for a person, as an ended session may while its issue is open."""
+    """Whether a session waits for a person. An ended one does so only while its issue is open."""
     wanted = session.ended is None or session.issue.open
     return wanted and needs_person(Status(session.status), session.reason)
 
@@ -205,7 +205,7 @@ def summarize_pull(pull: Pull) -> PullSummary:
 
 
 def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsage, ...]:
-    """Return a session's budgets that have a limit, which `budget` commands may have raised."""
+    """Return a session's budgets that have a limit. Limits include raises by `budget` commands."""
     applied = apply_commands(facts, policy, now).facts
     limits = ((row, limit_of(row, applied, policy, now)) for row in BUDGETS)
     return tuple(
@@ -223,7 +223,10 @@ def budget_usage(facts: Facts, policy: Policy, now: datetime) -> tuple[BudgetUsa
 def refused_connections(
     refused: Iterable[RefusedHost], project: str
 ) -> tuple[RefusedConnection, ...]:
-    """Return the hosts that the proxy refused to a session. The remedies name its `project`."""
+    """Return the hosts that the proxy refused to a session, with words about each.
+
+    If a host can be allowed, the words say how, in the settings of `project`.
+    """
     return tuple(
         RefusedConnection(
             host=page_text.line(one.host),

@@ -199,7 +199,10 @@ def _step_log(record: StepRecord, locations: Locations, redact: Redaction) -> St
 
 
 def _patch(session: Session, locations: Locations) -> tuple[str, str, Patch]:
-    """Return the base commit, the head commit and the patch between them. Raises `NoChanges`."""
+    """Return the base commit, the head commit, and what the head changes since their merge base.
+
+    Raises `NoChanges`.
+    """
     pull = session.pulls[-1] if session.pulls else None
     head = session.work.head or (pull.head if pull else "")
     bases = [base for base in (pull.base if pull else "", session.work.base) if base]

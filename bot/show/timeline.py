@@ -86,9 +86,9 @@ def timeline(
 
 
 def _merged(events: Iterable[SessionEvent]) -> Iterator[SessionEvent]:
-    """Yield events, oldest first, as they are given.
+    """Merge successive events of keys typed by one person into one; yield all others unchanged.
 
-    Successive batches of keys by one person become one event.
+    Takes and yields the oldest event first.
     """
     for about, group in groupby(events, _typing):
         if about is None:
@@ -100,9 +100,14 @@ def _merged(events: Iterable[SessionEvent]) -> Iterator[SessionEvent]:
 
 
 def _typing(event: SessionEvent) -> tuple[str, str] | None:
-    """Return who typed the keys of an event and why they were dropped; None for other events."""
-    row = event.row
-    return (row.actor, row.data.get("dropped", "")) if row.kind is HistoryKind.KEYS else None
+    """Return who typed the keys of an event, and why they were dropped, if they were.
+
+    Returns None for other events.
+    """
+    row, data = event.row, event.row.data
+    if row.kind is not HistoryKind.KEYS:
+        return None
+    return data.get("by", row.actor), data.get("dropped", "")  # The bot records dropped keys.
 
 
 def _is_detail(line: Line, before: str) -> bool:
@@ -129,7 +134,7 @@ class _Sentences:
         self._red: frozenset[str] = frozenset()
 
     def of(self, event: SessionEvent) -> Iterator[Line]:
-        """Yield the sentences for an event, which is one sentence for most events."""
+        """Yield the sentences for an event; most events have one."""
         row, data = event.row, event.row.data
         match row.kind:
             case HistoryKind.CREATED:

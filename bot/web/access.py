@@ -83,7 +83,7 @@ class Access:
         return Reach(visitor, self._projects, self._people, self._within)
 
     def guard(self, connection: Connection, handler: BaseRouteHandler) -> None:
-        """Raise an error unless the visitor may use this route, and note who they are.
+        """Raise an error unless the visitor may use this route; set `connection.user` to them.
 
         400: the request has an unknown host name. 401: nobody is signed in. 403: the visitor lacks
         the role, no way to sign in is configured, or another site sent the request. 404: the
@@ -152,7 +152,8 @@ class Access:
     def roles_now(self, connection: Connection) -> Callable[[str], Role] | None:
         """Return a function that takes a project and returns the visitor's present role there.
 
-        Returns None if an open stream of the visitor has to end. Raises 429 and 503 as `guard`.
+        Open streams call this again and again. They have to end if it returns None: the visitor is
+        no longer signed in, or has no role in any project. Raises 429 and 503 as `guard`.
         """
         visitor = self._by_token(connection) or self._by_cookie(connection, note=False)
         return None if visitor is None else self.reach(visitor).snapshot()
@@ -195,11 +196,11 @@ class Access:
             raise refused(needs.role, "the repositories of all projects")
 
     def _check_site(self, connection: Connection) -> None:
-        """Raise an error if another site may have caused the request, with the browser's cookies.
+        """Raise an error if a page of another site may have made the browser send this request.
 
-        That site's name may resolve to this server (DNS rebinding), or its page may send a form.
-        Requests that only read are refused only for DNS rebinding. A request that names the server
-        by its IP address is not DNS rebinding.
+        400: the host name is unknown. It may be the other site's own, which resolves to this server
+        (DNS rebinding); an IP address cannot be. 403: the request would write, and comes from the
+        other site's page, such as a form (CSRF).
         """
         host = connection.headers.get("host", "")
         name = _split(f"//{host}").hostname or ""

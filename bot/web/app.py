@@ -66,7 +66,7 @@ def build(
 
     Deliveries signed with any of `webhook_secrets` are accepted. `health` is called for each
     delivery; if it says that this bot is on standby, the delivery is refused. `policy_of` returns a
-    project's policy, and `caps` returns the limits of the queue. `keyboard` takes what people type
+    project's policy, and `caps` the limits on running sessions. `keyboard` takes what people type
     into terminals. `people` reads from GitHub what visitors may do, and `sign_in` reads who they
     are. Unless the settings let people sign in with GitHub, an empty `page_token` disables the
     pages and the API.

@@ -84,7 +84,10 @@ class _State(Collector):
         yield from self._usage()
 
     def _usage(self) -> Iterable[Metric]:
-        """Yield the usage of agents as gauges, because a price found later changes past sums."""
+        """Yield the usage of agents.
+
+        The metrics are gauges, not counters, because a price found later changes past sums.
+        """
         who, usage = ("repository", "agent"), self._store.statistics.usage()
         tokens = {
             (one.repository, one.agent, kind): getattr(one, kind)

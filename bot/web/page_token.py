@@ -28,8 +28,8 @@ class PageToken:
     def opens(self, token: str) -> bool:
         """Whether `token` is the page token, compared in constant time.
 
-        Once visitors have tried too many wrong tokens, raises 429 for any other token without
-        comparing it, even for the page token. Signed-in browsers stay signed in.
+        Raises 429 if visitors have tried too many wrong tokens within a minute, even if this one is
+        right; a wrong one that was tried before gives False. Signed-in browsers stay signed in.
         """
         if self._guesses.is_known(token):
             return False
@@ -44,11 +44,11 @@ class PageToken:
 
 
 class Guesses:
-    """The wrong words that all visitors tried, forgotten at the end of each minute.
+    """Limits how many wrong words, such as tokens or sign-in codes, may be tried in a minute.
 
-    They are counted for all visitors together, because headers with an address, such as
-    X-Forwarded-For, can be forged. A repeated word is not counted again, so that a program with an
-    old token does not lock others out.
+    All visitors share the limit, because headers with an address, such as X-Forwarded-For, can be
+    forged. A repeated word is not counted again, so that a program with an old token does not lock
+    others out.
     """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:

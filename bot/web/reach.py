@@ -42,7 +42,7 @@ class Reach:
         people: WriteAccess | None,
         within: timedelta,
     ) -> None:
-        """`within` is how old a reading may be. Without `people`, nobody has a role by login."""
+        """`within` is how old a reading may be. Without `people`, only the page token has roles."""
         self.visitor = visitor
         self._projects = projects
         self._people = people
@@ -87,7 +87,7 @@ class Reach:
         return found
 
     def everywhere(self) -> Role:
-        """Return the role that the visitor has at least in every project."""
+        """Return the lowest of the visitor's roles in all projects."""
         if self.is_whole:
             return self.visitor.most
         roles = self.roles()
@@ -148,8 +148,8 @@ def refused(role: Role, where: str) -> PermissionDeniedException:
 def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
     """Return the error 404 for a session that does not exist, or that the visitor may not see.
 
-    A command with `spawn` may have requested the session. Then the error says why the bot refused
-    to open the session, or that it will be opened soon, but only to people who see its project.
+    If a command with `spawn` has requested the session, the error says that it will be opened soon,
+    or why the bot refused to open it. Only visitors who may see its project get this information.
     """
     if reach.role(id.rpartition("-")[0]):
         if store.commands.requested(id):

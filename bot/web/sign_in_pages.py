@@ -85,7 +85,10 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
         return Redirect(own_page(page), status_code=303, cookies=cookies)
 
     def check_attempt(request: _Request, given: str) -> tuple[str, str]:
-        """Return the PKCE verifier and the page of this browser's sign-in attempt, or raise 400."""
+        """Return the PKCE verifier and the target page of this browser's sign-in attempt.
+
+        `given` is the `state` that GitHub sent back. Raises 400 if it is not that of the attempt.
+        """
         # The page is last: it may contain dots.
         state, verifier, page = f"{request.cookies.get(attempt, '')}..".split(".", 2)
         if not state or not compare_digest(given.encode(), state.encode()):

@@ -56,11 +56,11 @@ class SignIns:
     def find(self, token: str, *, note: bool = True) -> Visitor | None:
         """Return who is signed in with the cookie `token`; None for an unknown or expired cookie.
 
-        `note` says whether this is a request, which restarts the idle time. The checks of an open
-        stream are no requests, and the stream keeps the cookie with which it began.
+        A request restarts the idle time. Set `note` to False for the regular checks of an open
+        stream: they do not, and a stream may keep the cookie with which it began.
 
-        If a replaced cookie is used after its end, either it or the cookie that replaced it may
-        have been stolen. Both are signed out, as RFC 9700 requires for refresh tokens:
+        If a request has a replaced cookie that is no longer valid, this cookie or its replacement
+        may have been stolen. Both are signed out, as RFC 9700 requires for refresh tokens:
         https://www.rfc-editor.org/rfc/rfc9700.html#section-4.14.2
         """
         now = self._store.clock()
@@ -108,8 +108,8 @@ class SignIns:
     def cookie(self, token: str, visitor: Visitor, *, secure: bool) -> Cookie:
         """Return the cookie of a signed-in browser.
 
-        The cookie of a person is not `strict`, because it has to be sent when GitHub navigates back
-        here.
+        After a sign-in with GitHub, its SameSite attribute is `lax`, not `strict`, because the
+        browser has to send the cookie when GitHub redirects it back here.
         """
         return Cookie(
             key=self.name,

@@ -1,4 +1,4 @@
-"""What people type into terminals, as pages and the API take it."""
+"""Accepts what people type into terminals on pages and through the API."""
 
 from typing import Annotated, Any, Final
 

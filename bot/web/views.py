@@ -208,7 +208,7 @@ class Views:
         return [pull_report(pull) for pull in reversed(self.session(id).pulls)]
 
     def history(self, id: str, before: int, most: int) -> list[HistoryEntry]:
-        """Return a session's last events before number `before`, newest first, to any visitor."""
+        """Return a session's last events before number `before`, newest first; checks no access."""
         return [history_entry(event) for event in self.store.history.page(id, before, most)]
 
     def events(self, after: int, most: int) -> list[HistoryEntry]:
@@ -266,7 +266,7 @@ class Views:
         return board(self.store, filter, self._caps(), self.reach.projects())
 
     def cards(self, ids: Iterable[str]) -> Iterator[Card]:
-        """Yield the cards of any sessions. Leaves out missing and unreadable ones."""
+        """Yield the cards of sessions, without missing and unreadable ones. Checks no access."""
         queued = {one.session: one for one in self.store.slots.queue(self._caps())}
         for name in sorted(ids):
             try:

@@ -21,7 +21,8 @@ class Visitor(Struct, frozen=True, kw_only=True):
     user: int = 0  #: GitHub's ID of the account.
     most: Role = Role.ADMIN  #: The highest role that the visitor's personal token allows, if any.
     expires: datetime | None = None  #: Of a personal token.
-    #: Whether the request has a token. A cookie does not count: browsers add it for any site.
+    #: Whether the request has a bearer token. A cookie does not count, because browsers also add it
+    #: to requests that other sites cause.
     bears: bool = False
     sign_in: str = ""  #: The hash of the first cookie of the sign-in; empty for a token.
 

@@ -198,7 +198,7 @@ class _Receiver:
 
 
 def _delivery(headers: Mapping[bytes, bytes], body: bytes) -> Delivery:
-    """Return the delivery of a verified request, with the body unchanged."""
+    """Return a verified request as a delivery with the raw body; raise `_Refused` if invalid."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
         raise _Refused(415, "set the webhook's content type to application/json")

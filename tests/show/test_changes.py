@@ -34,6 +34,9 @@ diff --git a/old name.txt b/new name.txt
 similarity index 90%
 rename from old name.txt
 rename to new name.txt
+diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
 diff --git a/logo.png b/logo.png
 index 1..2 100644
 Binary files a/logo.png and b/logo.png differ
@@ -57,6 +60,7 @@ def test_files_have_their_state_and_numbers() -> None:
         ("new.txt", "", "added", 2, 0),
         ("gone", "", "deleted", 0, 1),
         ("new name.txt", "old name.txt", "renamed", 0, 0),
+        ("run.sh", "", "changed", 0, 0),
         ("logo.png", "", "binary", 0, 0),
     ]
     assert (read().added, read().removed) == (3, 2)

@@ -204,11 +204,15 @@ def test_what_a_person_types_in_a_row_is_one_entry() -> None:
     typed = [
         event(HistoryKind.KEYS, who, count=n) for who, n in (("ada", 1), ("ada", 2), ("bo", 1))
     ]
-    dropped = event(HistoryKind.KEYS, count=2, by="bo", dropped="the program has ended")
+    dropped = [
+        event(HistoryKind.KEYS, count=n, by=who, dropped="the program has ended")
+        for who, n in (("bo", 2), ("ada", 1), ("ada", 4))
+    ]
     withdrawn = event(HistoryKind.WITHDRAWN, action="press_keys:page%3Ak#1")
-    assert [one.text for one in entries(*typed, dropped, withdrawn)] == [
+    assert [one.text for one in entries(*typed, *dropped, withdrawn)] == [
         "@ada typed 3 characters into the terminal",
         "@bo typed 1 character into the terminal",
         "What @bo typed (2 characters) was dropped: the program has ended",
+        "What @ada typed (5 characters) was dropped: the program has ended",
         "What a person typed was dropped: the bot is frozen, or the run is over",
     ]
