@@ -269,7 +269,7 @@ def _pending_since(pull: Pull, was: Pull, now: datetime) -> datetime | None:
 
 
 def _is_green(pull: Pull) -> bool:
-    """Whether at least one check ran, and every check that ran has passed."""
+    """Whether at least one check passed, and every other one passed or was skipped."""
     states = {check.state for check in pull.checks} - {CheckState.SKIPPED}
     return states == {CheckState.PASSED}
 

@@ -330,8 +330,8 @@ def _add_steps(
 ) -> None:
     """Add differences to the current step, so that a run's steps sum up to `usage` for each model.
 
-    The two counts of a run may name its models differently. A model that `usage` does not name
-    is lowered to 0, so that the models add up to the count in use.
+    The program and the model proxy may name a run's models differently. A stored model that
+    `usage` does not name is lowered to 0.
     """
     at = _step_of(now)
     rows = connection.execute(STEPS_OF_RUN, (session, run)).fetchall()

@@ -69,7 +69,7 @@ class Reach:
     def roles(self) -> dict[str, Role]:
         """Return the visitor's role in each project in which they have one.
 
-        Leaves out projects whose permissions cannot be read now. Raises 503 if no project is left.
+        Leaves out projects whose permissions cannot be read now. Raises 503 if that leaves none.
         """
         found: dict[str, Role] = {}
         failed: ServiceUnavailableException | None = None

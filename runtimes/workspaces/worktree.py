@@ -348,9 +348,9 @@ class Worktree:
     ) -> str | None:
         """Commit all files as they are, without moving the branch, and return the commit.
 
-        Ignored files are left out. The parents of the new commit are `_anchor(known)`, the commits
-        `unpublished`, and the `earlier` snapshot if there is one. Returns None if no file differs
-        from `_anchor(known)` and `unpublished` is empty. The session's repository is not touched.
+        Ignored files are left out. The first parent is the branch's commit or, if that cannot be
+        read, the one that `_anchor(known)` chooses. `unpublished` and `earlier` are further ones.
+        None if no file differs from the first and `unpublished` is empty.
         """
         with self._locked():
             anchor = self._anchor(known)
