@@ -152,11 +152,11 @@ def _method(
     allowed: tuple[MergeMethod, ...],
     commits: Iterable[Commit],
 ) -> MergeMethod | Rejected:
-    """Choose the merge method: the requested one, or another where the repository forbids it.
+    """Return the method to merge with, or `Rejected` if there is none.
 
-    Commits with closing keywords for other issues are squashed, because only a squash replaces
-    their messages. Returns `Rejected` if the method that a person named cannot be used, or if none
-    can.
+    A method that a person named is used or rejected. The policy's method is replaced by an allowed
+    one if the repository forbids it, and by squash if commits have closing keywords for other
+    issues, because only a squash replaces their messages.
     """
     method = merge.method if merge.method in allowed or not allowed else allowed[0]
     if merge.asked and method is not merge.method:

@@ -158,11 +158,11 @@ class Outbox:
             return RetryLater(f"{type(error).__name__}: {error}")
 
     def _is_first(self, due: DueAction) -> bool:
-        """Note an attempt, and return whether it is certainly the first.
+        """Note an attempt, and return whether the action certainly has no effect on GitHub yet.
 
-        If it is not, GitHub is searched for an effect of an earlier attempt that was not recorded.
-        Attempts at any action of the same kind in the same queue count, because the edits of one
-        report have different keys. Attempts before a crash also count. Call this once per attempt.
+        If it may have one, GitHub is searched for it. Unsuccessful attempts at any action of the
+        same kind in the same queue count, also before a crash, because the edits of one report have
+        different keys. Call this once per attempt.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)

@@ -233,10 +233,10 @@ class OutsidersTable(StoreTable):
 
 
 def _next_id(connection: sqlite3.Connection, project: str, number: int, kind: str) -> str:
-    """Return an unused id for a session of issue `number`, or for one without an issue if it is 0.
+    """Return an unused session id: for issue `number`, or without an issue if `number` is 0.
 
-    Called inside a transaction. `kind` is the letter before the number of a session without an
-    issue.
+    `kind` is the letter in an id without an issue, as `p` in `widgets-p1`. Call this in a
+    transaction.
     """
     begins = f"{project}-{number or kind}"
     among = {"first": begins, "last": f"{begins}zz"}

@@ -120,7 +120,7 @@ def done_in(sha: str) -> str:
 
 
 def answer(text: str) -> str:
-    """Return the reply to a command, unchanged."""
+    """Return `text`, which is the complete reply to a command."""
     return text
 
 

@@ -73,7 +73,10 @@ def page_routes(
     health: Callable[[], Health],
     keyboard: TerminalInput,
 ) -> Router:
-    """Return the routes of the pages. `everything` are the views without regard to a visitor."""
+    """Return the routes of the pages.
+
+    `everything` is the `Views` without a visitor; its `seen_by` reads what a visitor may see.
+    """
     render = templates()
     page = partial(get, guards=[access.guard], media_type=MediaType.HTML, sync_to_thread=True)
 

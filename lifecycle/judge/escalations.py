@@ -222,7 +222,10 @@ def checks_held(view: SessionView) -> Finding | Recheck | None:
 
 
 def rounds_exhausted(view: SessionView) -> Finding | None:
-    """New remarks follow the last allowed round, without approval or with changes requested."""
+    """New remarks came after the last allowed review round, and nobody approved.
+
+    An approval does not count while somebody else requests changes.
+    """
     if not view.unsent_remarks or (view.approved and not view.objectors):
         return None
     cause, rounds = causes.review(view), causes.review_rounds(view)
