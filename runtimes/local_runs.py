@@ -302,11 +302,11 @@ class LocalRuns:
 
 
 def take(runtime: Runtime, name: str, step: AnswerStep, key: str, pause: float) -> None:
-    """Enter one step of an answer: its request, keys and text.
+    """Carry out one step of an answer: call its request, or press its keys and enter its text.
 
-    Keys and text are entered once for each `key`; a request is sent by every call. `pause` is the
-    time that the program needs before a paste and before Enter, in seconds. Raises `Gone`, and
-    `OSError` if a request to the program's port fails.
+    A repeated call with the same `key` presses and enters nothing again, but sends a request again.
+    `pause` is the time in seconds that the program needs between keys and text, and before Enter.
+    Raises `Gone`, and `OSError` if a request to the program's port fails.
     """
     if step.request is not None:
         step.request()

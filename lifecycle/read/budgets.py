@@ -245,9 +245,9 @@ def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
 
 
 def spending_line(facts: Facts, policy: Policy, now: datetime, *, with_cost: bool = True) -> str:
-    """Return the session's spending, with its dollar limit, in one line.
+    """Return the session's spending in one line: dollars with their limit, tokens, hours of work.
 
-    Without the cost, only the hours of work remain.
+    If `with_cost` is False, the line names only the hours of work so far.
     """
     hours = f"{facts.spent.active_seconds / _HOUR:.1f} hours of work"
     if not with_cost:

@@ -167,10 +167,11 @@ def _listening(folder: str) -> _socket.socket:
 
 
 def _accept(listener: _socket.socket, engine: "Engine", name: str) -> _socket.socket:
-    """Wait for the container's first process to connect.
+    """Wait for the container's first process to connect: about 60 seconds, if the engine answers.
 
-    Raises `EngineError` if the container is gone, and `_Failed` after about 60 seconds. The
-    container may start although its engine does not answer.
+    Raises `EngineError` if the engine refuses to show the container, as when it is gone, and
+    `_Failed` if nothing connects in time. While the engine does not answer, the wait goes on,
+    because the container may start nevertheless.
     """
     from engine import EngineError
 

@@ -123,7 +123,11 @@ class LfsClient:
         content: bytes | Iterator[bytes] = b"",
         auth: httpx.Auth | None = None,
     ) -> Iterator[httpx.Response]:
-        """Send the request of an action, and yield the response; follow no redirect."""
+        """Send a request to the address that `action` names, with its headers; yield the response.
+
+        `action` is one of the LFS batch API: `href` and `header`. Raises `GitFailure` if the
+        request fails, if the response is an error or a redirect, or if the address is not allowed.
+        """
         url = str(action.get("href"))
         named = {str(name): str(value) for name, value in (action.get("header") or {}).items()}
         if urlsplit(url).scheme not in ("https", urlsplit(self._url).scheme):

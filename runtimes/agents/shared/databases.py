@@ -107,9 +107,9 @@ def open_copy(copy: Path, seconds: float) -> Iterator[sqlite3.Connection]:
 
 
 def _copied(source: BinaryIO, into: Path, most: int) -> int:
-    """Copy a file that may grow or shrink meanwhile; return how many bytes it had.
+    """Copy a file up to the size that it has at the start; return this size, in bytes.
 
-    Raises `sqlite3.OperationalError` if it had more bytes than `most`.
+    Raises `sqlite3.OperationalError`, before copying, if the size is greater than `most`.
     """
     size = os.fstat(source.fileno()).st_size
     if size > most:
