@@ -15,7 +15,7 @@ from bot.system.locations import Paths
 from lifecycle.model.text import counted
 
 #: The beginning of the comment that the bot writes when a project has nothing left to do.
-_SUMMARY = "No session of "
+SUMMARY_START = "All sessions of project "
 
 
 def problems(scene: Scene, task: Task) -> Iterator[str]:
@@ -37,7 +37,7 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
     for (_, place), times in Counter(posted).items():
         if times > 1:
             yield f"#{number}: the same comment was posted {times} times on {place}"
-    posted = [(body, place) for body, place in posted if not body.startswith(_SUMMARY)]
+    posted = [(body, place) for body, place in posted if not body.startswith(SUMMARY_START)]
     if len(posted) != 3:
         lines = "; ".join(f"{body.strip().splitlines()[0]!r} on {place}" for body, place in posted)
         yield f"#{number}: {counted(len(posted), 'comment')}, not two reports and a reply: {lines}"

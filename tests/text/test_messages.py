@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.demo.audit import SUMMARY_START
 from bot.store import HistoryKind
 from bot.text import messages
 from bot.text.history import describe_event
@@ -333,3 +334,7 @@ def test_a_summary_names_outcomes_in_words() -> None:
         "1 completed without a merge, 1 failed, "
         "1 stopped, 3 merged, 2 closed or unlabelled."
     )
+
+
+def test_the_audit_of_the_demo_recognises_the_summary() -> None:
+    assert messages.summary("widgets", "1 merged").startswith(SUMMARY_START)
