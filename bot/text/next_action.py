@@ -62,7 +62,7 @@ OBSERVED: Final = 'Nothing: the bot only observes this project (`policy.mode = "
 BY_ITSELF: Final[Mapping[str, str]] = {
     Status.QUEUED: "The session starts by itself once the reason for its wait is gone.",
     Status.SPAWNING: "Nothing to do: the agent is being started.",
-    Status.WORKING: "Nothing to do: the session goes on by itself.",
+    Status.WORKING: "Nothing to do: the session continues by itself.",
     Status.PR_OPEN: "See what blocks the merge: it may need a person.",
     Status.CI_FAILED: "Nothing to do: the agent fixes the failed checks.",
     Status.CHANGES_REQUESTED: "The agent addresses the review; after its push, the reviewers review"

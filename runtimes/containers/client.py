@@ -170,7 +170,7 @@ def _accept(listener: _socket.socket, engine: "Engine", name: str) -> _socket.so
     """Wait for the container's first process to connect: about 60 seconds, if the engine answers.
 
     Raises `EngineError` if the engine refuses to show the container, as when it is gone, and
-    `_Failed` if nothing connects in time. While the engine does not answer, the wait goes on,
+    `_Failed` if nothing connects in time. While the engine does not answer, the wait continues,
     because the container may start nevertheless.
     """
     from engine import EngineError

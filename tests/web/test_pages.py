@@ -96,7 +96,7 @@ def test_a_session_shows_its_remedy(site: Site) -> None:
     assert f'<p class="remedy">{remedy}</p>' in shown
     nothing = site.seen(f"/sessions/{well}").text
     assert re.findall('class="remedy">(.+?)<', nothing) == [
-        "Nothing to do: the session goes on by itself."
+        "Nothing to do: the session continues by itself."
     ]
 
 
