@@ -8,7 +8,7 @@ from typing import Final
 
 from lifecycle.model.facts import Agent, Check
 from lifecycle.model.key import KeyKind
-from lifecycle.model.names import API, CLI, PAGE
+from lifecycle.model.names import API, CLI, NAME, PAGE
 from lifecycle.model.status import Activity, Blocker, Review
 from lifecycle.read.availability import Availability
 from lifecycle.read.holds import held_by
@@ -45,6 +45,7 @@ def person(actor: str) -> str:
 
 _OTHERS: Final = {
     "": "somebody",
+    NAME: "Mergewright",
     API: "a program with the page token",
     PAGE: "somebody with the page token",
 }

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lifecycle.decide import decide
 from lifecycle.judge.rules import BLOCKERS, RULES
 from lifecycle.model.facts import Facts, Failure, Issue, ProbeFailure, Spending
+from lifecycle.model.names import NAME
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import (
     Activity,
@@ -19,6 +20,7 @@ from lifecycle.model.status import (
     Reason,
     Status,
 )
+from lifecycle.read.sentences import person
 from tests.lifecycle.universe import (
     BRANCH,
     NOW,
@@ -279,3 +281,7 @@ def test_a_stacked_pull_request_names_the_one_below() -> None:
 def test_every_blocker_has_an_example() -> None:
     shown = {says.name for says in BLOCKED} | {"stacked"}
     assert shown == {row.name for row in BLOCKERS}
+
+
+def test_the_bot_itself_is_named_without_an_at_sign() -> None:
+    assert (person(NAME), person("ann"), person("")) == ("Mergewright", "@ann", "somebody")
