@@ -8,7 +8,7 @@ from enum import Enum
 from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -287,10 +287,11 @@ def misfits(value: object, kind: Any, where: str) -> Iterator[str]:
 
     `where` is the name of the setting, with which the lines begin; empty for the whole file.
     """
-    if get_origin(kind) is UnionType:
+    if get_origin(kind) in (UnionType, Union):  # One class from Python 3.14 on.
         kinds = [one for one in get_args(kind) if one is not NoneType]
-        lists = [one for one in kinds if get_origin(one) is tuple and isinstance(value, list)]
-        kind = (lists or kinds)[0]
+        lists = [one for one in kinds if get_origin(one) is tuple]
+        fits = lists if isinstance(value, list) else [one for one in kinds if one not in lists]
+        kind = fits[0] if len(fits) == 1 else kind
     if isinstance(kind, type) and issubclass(kind, Struct):
         yield from _table_misfits(value, kind, where)
     elif get_origin(kind) in (dict, Mapping) and isinstance(value, dict):
@@ -340,10 +341,7 @@ def _expected(message: str) -> str:
 
 
 def _choices(value: object, kind: Any) -> str:
-    """Return the allowed values of an enumeration, with the one closest to `value`, in words.
-
-    Empty if `kind` is no enumeration.
-    """
+    """Return an enumeration's values in words, with the closest to `value`; else an empty text."""
     if get_origin(kind) is Literal:
         words = [str(word) for word in get_args(kind) if word]
     elif isinstance(kind, type) and issubclass(kind, Enum):

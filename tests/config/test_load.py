@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from config.load import ConfigError, load_settings, settings_of
+from config.load import ConfigError, load_settings, misfits, settings_of
 from config.settings import GitHubSettings, Settings
+from config.tables import Count
 
 Complaints = Callable[[str], list[str]]
 
@@ -210,6 +211,13 @@ def test_a_problem_has_its_setting_and_the_expected_value(
     text: str, complaints: Complaints
 ) -> None:
     assert complaints(text) == [ANSWERS[text]]
+
+
+@pytest.mark.parametrize("kind", [bool | int, bool | Count], ids=["plain", "annotated"])
+def test_a_value_may_be_of_any_type_of_a_union(kind: object) -> None:
+    accepted = [list(misfits(value, kind, "subagents")) for value in (True, 3)]
+    assert accepted == [[], []]
+    assert [one[:16] for one in misfits("many", kind, "subagents")] == ["subagents = 'man"]
 
 
 def test_a_project_policy_names_only_what_differs_from_the_servers(file: Path) -> None:
