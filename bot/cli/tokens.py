@@ -125,6 +125,8 @@ def _user(config: Path | None, login: str) -> int:
 
     installed = context.installation(config)
     projects = context.with_installed(installed.settings).projects.values()
+    if not projects:
+        raise CliError("there is no project whose people could get tokens: add [projects.NAME]")
     with closing(github_client(installed.settings, installed.secrets)) as github:
         try:
             for project in projects:

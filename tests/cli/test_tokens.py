@@ -102,6 +102,14 @@ def test_a_token_that_cannot_be_created_has_a_reason(
     assert says in " ".join(refused.err.split())
 
 
+def test_a_token_needs_a_project(tokens: CommandLine, deployment: Deployment) -> None:
+    text = deployment.file.read_text()
+    begins, ends = text.index("[projects.widgets]"), text.index("[agent-types.shell]")
+    deployment.file.write_text(text[:begins] + text[ends:])
+    refused = tokens("token", "create", "alice", "ci")
+    assert (refused.code, "add [projects.NAME]" in refused.err) == (2, True)
+
+
 def test_tokens_need_people_who_sign_in(mergewright: CommandLine, deployment: Deployment) -> None:
     assert deployment.file.exists()
     refused = mergewright("token", "create", "alice", "ci")
