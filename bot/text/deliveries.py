@@ -8,7 +8,7 @@ _IGNORED: Final[Mapping[str, str]] = {
     "event": "the bot does not read this kind of event or action",
     "own": "the bot wrote this comment itself",
     "repository": "{repository} is not a project here: add it as a table `[projects.NAME]` or, for"
-    " an App, to `installation.repositories`",
+    " an App, to the setting `installation.repositories`",
     "bot": "`policy.bots` does not list the bot that wrote this",
     "session": "no session works on what changed, and no label or assignee asks for one",
 }

@@ -8,7 +8,7 @@ from lifecycle.read.sentences import duration
 
 def standby(reason: str) -> str:
     """Say that this instance does not act. `reason` says why."""
-    return f"this instance is on standby: {reason}"
+    return f"this instance does not act: {reason}"
 
 
 def no_leader() -> str:

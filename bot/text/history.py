@@ -27,7 +27,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
     do.SendMessage: "Send a message to the agent",
     do.PressKeys: "Type into the terminal",
     do.Publish: "Push commits",
-    do.AdoptCommits: "Move commits to the session's branch",
+    do.AdoptCommits: "Move the agent's commits to the session's branch",
     do.MergeRemote: "Merge remote commits into the workspace",
     do.UpdateBranch: "Update the branch from its base",
     do.Rerun: "Rerun checks",
@@ -37,7 +37,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
     do.Comment: "Post a comment",
     do.Report: "Update the status comment",
     do.ReportCheck: "Update the check run",
-    do.ReportConfiguration: "Report on the configuration file",
+    do.ReportConfiguration: "Report the problems of the repository's configuration file",
     do.ShowStatus: "Update the status label",
     do.Label: "Update the attention label",
     do.React: "React to a comment",
@@ -76,7 +76,8 @@ def describe_event(kind: str, data: Mapping[str, Any], actions: Mapping[str, str
     if "count" in data:
         values["characters"] = characters(data["count"])
     if "dropped" in data:
-        return "What {by} typed ({characters}) was dropped: {dropped}".format_map(values)
+        says = "What {by} typed ({characters}) may not have reached the terminal: {dropped}"
+        return says.format_map(values)
     if "action" in data:
         values["action"] = actions.get(data["action"], data["action"])
     if "scope" in data:

@@ -83,13 +83,13 @@ def ended(session: str, title: str, status: str, because: str, remedy: str, url:
 
 def incident(text: str, url: str) -> Words:
     """Report a problem that concerns more than one session."""
-    return _words("Mergewright has a problem", _block(sentence(text)), f"See: {url}")
+    return _words("Mergewright reports a problem", _block(sentence(text)), f"See: {url}")
 
 
 def incident_over(text: str, url: str) -> Words:
     """Say that the problem of an incident is solved."""
     return _words(
-        "A problem of Mergewright is solved",
+        "A problem that Mergewright reported is solved",
         f"The earlier message said: {_block(full_stop(text))}",
         f"See: {url}",
     )

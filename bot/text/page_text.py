@@ -47,7 +47,7 @@ def link(url: str) -> str:
 
 def outcome_words(status: str) -> str:
     """Return how a session ended, such as "stopped", to be put after a number of sessions."""
-    return "completed without a merge" if status == Status.DONE else status_words(status)
+    return "done without a merge" if status == Status.DONE else status_words(status)
 
 
 def activity_words(activity: str) -> str:

@@ -47,7 +47,7 @@ _OBSERVED: Final = tuple(
         (r"program exited with (.*)", Line("The agent's program exited with code {0}", "bad")),
         (r"program was ended by (signal \d+)", _minor("The agent's program was ended by {0}")),
         (r"program was lost: (.*)", Line("The agent's program was lost: {0}", "bad")),
-        (r"program is gone", Line("The agent's program is gone", "bad")),
+        (r"program is gone", Line("The agent's program ended, but it is not known how", "bad")),
         (
             r"runtime/program ([^/\s]+)/([^/\s]+) -> \1/(\S+)",
             _minor("The agent's program: {1} before, {2} now"),
@@ -228,7 +228,8 @@ def keys_line(actor: str, count: int) -> Line:
 
 def dropped_line(actor: str, count: int, why: str) -> Line:
     """Return the sentence for a person's input that may not have reached the terminal."""
-    return Line(f"What {person(actor)} typed ({characters(count)}) was dropped: {why}", "warn")
+    what = f"What {person(actor)} typed ({characters(count)})"
+    return Line(f"{what} may not have reached the terminal: {why}", "warn")
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:

@@ -21,6 +21,6 @@ def step_words(record: StepRecord) -> str:
         case StepState.FAILED if record.code is not None:
             return f"{name} failed with exit code {record.code} after {time}"
         case StepState.FAILED:
-            return f"{name} was killed after {time}"
+            return f"{name} was killed by a signal after {time}"
         case _:
             return f"{name} was interrupted after {time}"

@@ -96,7 +96,7 @@ class _Receiver:
         body = await self._genuine_body(headers, receive)
         delivery = _delivery(headers, body)
         if reason := self._health().standby_reason:
-            raise _Refused(503, f"this instance is on standby: {reason}", retry_after="10")
+            raise _Refused(503, f"this instance does not act: {reason}", retry_after="10")
         try:
             accepted = await self._keep(delivery)
         except Exception as problem:

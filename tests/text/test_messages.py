@@ -292,7 +292,7 @@ def test_braces_in_a_value_are_not_placeholders() -> None:
         (
             HistoryKind.KEYS,
             {"count": 1200, "by": "ada", "dropped": "no terminal"},
-            "What ada typed (1,200 characters) was dropped: no terminal",
+            "What ada typed (1,200 characters) may not have reached the terminal: no terminal",
         ),
     ],
 )
@@ -331,7 +331,7 @@ def test_a_summary_names_outcomes_in_words() -> None:
     said = messages.comment_body("summary", {"project": "killed-1", "counts": counts})
     assert said == (
         "All sessions of project `killed-1` have ended. Since the last summary: "
-        "1 completed without a merge, 1 failed, "
+        "1 done without a merge, 1 failed, "
         "1 stopped, 3 merged, 2 closed or unlabelled."
     )
 

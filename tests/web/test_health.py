@@ -33,7 +33,7 @@ def test_whether_the_bot_is_healthy_is_one_click_from_the_board(site: Site) -> N
         (Health(scheduler=False), "The periodic jobs are not running"),
         (
             Health(scheduler=True, standby_reason="another one leads"),
-            "This instance is on standby: another one leads.",
+            "This instance does not act: another one leads.",
         ),
         (
             Health(scheduler=True, sweep_age=180.0, sweep_late=True),
