@@ -127,7 +127,7 @@ def spawn(
         str,
         typer.Argument(
             metavar="PROJECT",
-            help="A name in [projects].",
+            help="A project's name.",
             autocompletion=completion.projects,
         ),
     ],
@@ -200,7 +200,7 @@ def chat(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="PROJECT|SESSION", help="A name in [projects], or the ID of a chat to continue."
+            metavar="PROJECT|SESSION", help="A project's name, or the ID of a chat to continue."
         ),
     ],
     agent: Annotated[

@@ -330,7 +330,7 @@ def sandbox(
         str,
         typer.Argument(
             metavar="PROJECT",
-            help="A name in [projects].",
+            help="A project's name.",
             autocompletion=completion.projects,
         ),
     ],

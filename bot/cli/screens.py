@@ -198,9 +198,9 @@ def expected_start(one: QueuePlace | QueuedSession) -> str:
 
 
 def queue_reason(one: QueuePlace | QueuedSession) -> str:
-    """Return why a session waits, and what raises or lowers its position in the queue."""
+    """Return why a session waits, its priority label, and whether a command requested the run."""
     label = {1: "; priority:high", -1: "; priority:low"}.get(one.priority, "")
-    person = "; a person asked for it" if one.awaited else ""
+    person = "; requested by a command" if one.awaited else ""
     return f"{one.waits or 'not checked yet'}{label}{person}"
 
 

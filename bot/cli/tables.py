@@ -81,7 +81,7 @@ def health(report: HealthReport) -> RenderableType:
 def deliveries(entries: Sequence[DeliveryEntry]) -> RenderableType:
     """Return a table of webhook deliveries with their effects, newest first."""
     if not entries:
-        return Text("GitHub has sent no webhook yet.")
+        return Text("No webhook is stored.")
     rows = screens.table("AGE", "EVENT", "STATE", "WHAT FOLLOWED")
     for one in entries:
         words = [
@@ -135,8 +135,8 @@ def agents(records: Sequence[AgentRecord]) -> RenderableType:
 
 
 _HEADINGS = (
-    "UNAIDED: the share of merged sessions without repairs or review rounds. MEDIAN TIME: from the"
-    " session's beginning to the merge."
+    "UNAIDED: of the merged sessions, the share that had no repairs or review rounds. MEDIAN TIME:"
+    " from the session's beginning to the merge."
 )
 
 
@@ -148,7 +148,7 @@ def agent(found: FoundAgent) -> RenderableType:
     )
     add(rows, "types", ", ".join(found.types) or "not in the configuration")
     add(rows, "sessions", f"{one.sessions}, {one.live} live; {outcomes or 'none ended'}")
-    alone = f"{_first_pass(one)} merged without repairs or review rounds"
+    alone = f"{_first_pass(one)} of the merged sessions, without repairs or review rounds"
     add(rows, "first pass", "nothing merged yet" if one.first_pass_rate is None else alone)
     add(rows, "repairs", f"{one.repairs}; {counted(one.review_rounds, 'review round')}")
     add(rows, "cost", _cost(one))

@@ -78,7 +78,7 @@ class HealthReport(Struct, frozen=True, kw_only=True):
         ProcessState | None, Meta(description="Null on the command line, without a server.")
     ]
     past: Annotated[tuple[Incident, ...], Meta(description="The last closed incidents.")]
-    runtime: Annotated[str, Meta(description="How programs run on the host.")]
+    runtime: Annotated[str, Meta(description="What runs the programs.", examples=["tmux"])]
     isolations: tuple[IsolationUse, ...]
     versions: Annotated[Mapping[str, str], Meta(examples=[{"Python": "3.11.2"}])]
 

@@ -56,7 +56,7 @@ class ProjectDetail(Struct, frozen=True, kw_only=True):
 
     entry: ProjectEntry
     table: Annotated[str, Meta(description="The project's table in the configuration.")]
-    current_name: Annotated[str, Meta(description="Its new name; if empty, unchanged.")]
+    current_name: Annotated[str, Meta(description="The repository's new name; empty: unchanged.")]
     archived: bool
     frozen: Freeze | None
     isolation: Annotated[str, Meta(description="Of its agents; if empty, no agent can start.")]

@@ -25,7 +25,7 @@ _GROUPS: Final = (
     ("Queue and outcome", ("slot", "waits", "start_due", "ended", "restored_at")),
     ("Budget", ("budget_usd",)),
     ("Spending", ("spent", "spent_ever", "spent_beside", "spent_today")),
-    ("Spending of others", ("spent_by_person", "spent_by_agent")),
+    ("Spending of the requester and the agent", ("spent_by_person", "spent_by_agent")),
 )
 
 

@@ -89,7 +89,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     agent_info: AgentInfo
     branch: str
     workspace: Annotated[str, Meta(description="Path of the workspace; if empty, not created yet.")]
-    handle: Annotated[str, Meta(description="The run's name at its runtime; if empty, no run yet.")]
+    handle: Annotated[str, Meta(description="Name of the run's terminal; if empty, no run yet.")]
     run: int
     place: Annotated[QueuePlace | None, Meta(description="Null if it is not queued.")]
     created: datetime

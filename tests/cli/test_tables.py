@@ -61,7 +61,7 @@ def test_the_queue_shows_priorities_and_waiting_people(deployment: Deployment) -
     )
     assert (
         screens.queue_reason(waits)
-        == "the server is at its limit; priority:low; a person asked for it"
+        == "the server is at its limit; priority:low; requested by a command"
     )
 
 
@@ -133,7 +133,7 @@ def test_an_agents_record_shows_its_results(
     one = lines(mergewright("agents", "show", "ada").out)
     for line in (
         "sessions 5, 1 live; 4 merged",
-        "first pass 25% merged without repairs or review rounds",
+        "first pass 25% of the merged sessions, without repairs or review rounds",
         "repairs 3; 2 review rounds",
         "cost $7.50 + 12k tokens",
         "merged in 2h (median)",
