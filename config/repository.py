@@ -150,7 +150,11 @@ def still_narrowed(text: str, server: Policy) -> tuple[Policy, list[FileProblem]
 
 
 def _parsed(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, FileProblem]]]:
-    """Return the file's values by field of the policy, and the problem of each refused field."""
+    """Return the file's values by field of the policy, and the problem of each refused field.
+
+    The values include those of refused fields. Raises `RepositoryError` if the file is too long, is
+    not TOML, or has unknown keys or wrong types.
+    """
     if len(text) > _MOST:
         raise RepositoryError([FileProblem(1, f"the file has more than {_MOST:,} characters")])
     try:

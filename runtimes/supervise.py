@@ -238,7 +238,8 @@ def _memory_kills(group: str) -> int:
 def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
     """Return the exit code (or negative signal) of a sandbox's program, and the time of its end.
 
-    `code` and `at` are those of the sandbox. They are used if the program's end was not reported.
+    `code` and `at` are those of the sandbox. They are used if the program's end was not reported; a
+    `code` from 129 to 159 is then converted to the negative signal.
     """
     import json
 

@@ -80,7 +80,10 @@ class Wakes(Struct, frozen=True, kw_only=True):
 
 
 class Wiring:
-    """The objects of one bot. Creating them starts only the thread that writes to the store."""
+    """The objects of one bot. Creating them opens the database, or creates it.
+
+    The only thread that this starts is the one that writes to the database.
+    """
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class ThreadState(GraphQLShape, frozen=True):
 
 
 class PullFingerprint(Fingerprint, frozen=True):
-    """The fingerprint of a pull request."""
+    """The fingerprint of a pull request, with `base_ref` only where a new commit there matters."""
 
     is_draft: bool
     head_ref_oid: str

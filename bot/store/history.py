@@ -52,7 +52,7 @@ _action: msgspec.json.Decoder[Action] = msgspec.json.Decoder(Action)
 
 
 class HistoryTable(StoreTable):
-    """The events of each session, in order. Rows are added and expire, but never change."""
+    """The events of each session, in order. Rows never change; those of ended sessions expire."""
 
     def of(self, session: str, limit: int = 200) -> list[HistoryRow]:
         """Return the last `limit` events of a session, newest first; a negative limit reads all."""

@@ -146,7 +146,7 @@ class OutboxTable(StoreTable):
         return (row and row["seq"]) or 0
 
     def given_up(self, session: str, kind: KeyKind) -> bool:
-        """Whether an action of this kind failed for good, or was withdrawn after an attempt."""
+        """Whether such an action failed for good, or was withdrawn and may have been attempted."""
         return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(
@@ -222,8 +222,8 @@ class OutboxTable(StoreTable):
     ) -> None:
         """Delete a due action and wake its session. A later decision may contain its key again.
 
-        `tried` says whether an attempt was made that may have had an effect. `observed` is written
-        in the same transaction.
+        `tried` says whether an attempt may have been made, and may have had an effect.
+        `observed` is written in the same transaction.
         """
         data = {"tried": True} if tried else {}
 

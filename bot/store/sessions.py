@@ -149,7 +149,7 @@ class SessionsTable(StoreTable):
             return list(skip_corrupt(session_decoder(connection, rows), rows))
 
     def live(self) -> list[LiveSession]:
-        """Return the live sessions, which observers read, oldest first.
+        """Return the live sessions (see `live_ids`), which observers read, oldest first.
 
         Only sessions that changed since the last call are read from the database.
         """

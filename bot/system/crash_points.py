@@ -28,5 +28,5 @@ AtCrashPoint = Callable[[CrashPoint, str], None]
 
 
 def log_crash_point(point: CrashPoint, about: str) -> None:
-    """Log a point and its subject at debug level."""
+    """Log a point and its subject at debug level. Crash tests use another function instead."""
     log.debug("%s %s", point, about)

@@ -142,7 +142,7 @@ class _Protocol(HttpToolsProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Count the data as parsed."""
+        """Restart the count of unparsed bytes, which limits the size of headers and trailers."""
         self._unparsed = 0
         super().on_body(body)
 

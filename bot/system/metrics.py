@@ -91,7 +91,7 @@ _failed_at: dict[str, float] = {}
 
 
 class WorkerState(Struct, frozen=True, kw_only=True):
-    """The number, duration and failures of a worker's runs since this process began."""
+    """The number, mean duration and failures of a worker's runs since this process began."""
 
     name: str
     runs: int

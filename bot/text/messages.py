@@ -125,7 +125,7 @@ def answer(text: str) -> str:
 
 
 def summary(project: str, counts: str) -> str:
-    """Say that all sessions of a project have ended. `counts` is like `2 merged, 1 killed`."""
+    """Say that all sessions of a project have ended. Puts `counts`, like `1 killed`, into words."""
     counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
     return f"All sessions of project `{project}` have ended. Since the last summary: {counts}."
 

@@ -149,7 +149,10 @@ def overview_routes(access: Access) -> Router:
 def cost_filter(
     views: Views, first: str, last: str, project: str, agent: str, person: str
 ) -> CostFilter:
-    """Return the filter of a request, or raise 400. The default is the last `DEFAULT_DAYS` days."""
+    """Return the filter of a request, or raise 400 for days that cannot be shown.
+
+    The default is the last `DEFAULT_DAYS` days. The names are not checked.
+    """
     today = views.store.clock().date()
     try:
         until = date.fromisoformat(last) if last else today

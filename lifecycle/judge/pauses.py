@@ -47,7 +47,7 @@ def by_removal(view: SessionView) -> Finding | None:
 
 
 def by_disk(view: SessionView) -> Finding | None:
-    """The session's checkout, home and outputs exceed a disk limit or cannot be measured."""
+    """The session's checkout, home and outputs together exceed a limit or cannot be measured."""
     excess = view.facts.work.disk
     if excess is None:
         return None

@@ -29,7 +29,7 @@ def agent_names(agent: str, agent_type: str) -> tuple[str, str, str]:
 
 
 def agent_of(argument: str) -> str:
-    """Return the agent that the argument of a command names; empty if it names none."""
+    """Return the agent that a command's argument names, known or not; empty if it names none."""
     return argument.partition(MODE)[0].strip()
 
 

@@ -12,7 +12,10 @@ def merges(view: SessionView) -> bool:
 
 
 def merge_wanted(view: SessionView) -> bool:
-    """Whether the policy or a person's command asks the bot to merge the pull request."""
+    """Whether the policy or a person's command asks the bot to merge the pull request.
+
+    False while `auto-merge` is `off`, and after a person's `cancel` until the next `merge`.
+    """
     if view.policy.auto_merge is AutoMerge.OFF or view.merge_cancelled:
         return False
     return view.policy.merges_by_itself or view.merge_command is not None

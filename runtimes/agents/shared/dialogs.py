@@ -51,8 +51,8 @@ class Dialog(Struct, frozen=True, kw_only=True):
 def choice_number(answer: str, labels: Sequence[str]) -> int | None:
     """Return the number of the choice that an answer names, from 1; None if it names no single one.
 
-    An answer is the number, the label, or the label's first words. A word such as yes, no or always
-    takes the first choice with that meaning.
+    An answer is the number, the label, or the label's first words, each in full. A word such as
+    yes, no or always takes the first choice with that meaning.
     """
     words = _normalised(answer)
     normalised = dict(enumerate(map(_normalised, labels), 1))
