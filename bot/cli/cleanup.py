@@ -97,7 +97,7 @@ def screen(items: Sequence[Item], *, done: bool) -> RenderableType:
     """Return tables of what is deleted and what is kept. `done` is False for a dry run."""
     going, kept = [i for i in items if i.goes], [i for i in items if not i.goes]
     total = size(sum(item.bytes for item in going))
-    verb = "deleted, or left to the bot to delete" if done else "would be deleted"
+    verb = "deleted (some workspaces perhaps later, by the bot)" if done else "would be deleted"
     parts: list[RenderableType] = [Text(f"{len(going)} {verb}, {total}", "bold"), _table(going)]
     if kept:
         heading = "could not be deleted" if done else "kept"

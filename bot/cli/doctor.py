@@ -234,7 +234,7 @@ def webhook_secret(installed: Installation) -> CheckResult:
 def page_token(installed: Installation) -> CheckResult:
     secret = installed.secrets.page_token
     if not installed.settings.sign_in.takes_token:
-        return ok("not used: people sign in with GitHub")
+        return ok("neither needed nor accepted: people sign in with GitHub")
     if not secret and installed.settings.sign_in.takes_people:
         return ok("not set: people sign in with GitHub")
     if not secret:

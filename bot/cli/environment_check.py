@@ -268,4 +268,5 @@ def _processes(settings: Settings, output: OutputScan) -> CheckResult | None:
 def _time(end: SandboxEnd, patience: float) -> CheckResult | None:
     if not end.expired:
         return None
-    return fail(f"not done after {patience:.0f} s", "raise --patience, or see what it waits for")
+    says = f"set-up and tests not done after {patience:.0f} s"
+    return fail(says, "raise --patience, or see what they wait for")

@@ -81,7 +81,7 @@ def _local_lines(config: Path | None, wanted: WantedLog) -> output.NewLines:
         session = context.session(store, wanted.session)
     number = wanted.run or session.run
     records, name = LocalRecords({}, Paths(settings.data).host), output_of(session.id, number)
-    missing = f"{session.id} has no output in run {number}"
+    missing = f"{session.id}: run {number} has not begun, or its output has expired"
     if not number:
         missing = (
             f"the agent of {session.id} has not started; `mergewright why {session.id}` says why"

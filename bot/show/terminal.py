@@ -113,8 +113,8 @@ def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:
         try:
             size = records.size(id, name)
         except FileNotFoundError:
-            why = f"{id} has no output in run {number}" if number else f"{id} has not started yet"
-            raise NoLog(why) from None
+            why = f"run {number} has not begun, or its output has expired"
+            raise NoLog(f"{id}: {why}" if number else f"{id} has not started yet") from None
         over = session is None or session.ended is not None or number < session.run
         read = partial(records.read, id, name)
         return replace(log_page(read, size, start, most, redact, ended=over), run=number)

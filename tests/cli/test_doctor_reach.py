@@ -205,7 +205,7 @@ def test_the_client_secret_is_tried(
     asked = github.post(TOKENS).respond(json={"error": error})
     found = lines()
     assert found["sign-in"].startswith(expected)
-    assert found["page token"] == "ok not used: people sign in with GitHub"
+    assert found["page token"] == "ok neither needed nor accepted: people sign in with GitHub"
     assert b"s" * 40 in asked.calls[0].request.content
 
 

@@ -96,7 +96,7 @@ def test_memory_beyond_the_limit_is_named(sandboxed: SandboxedProject) -> None:
 def test_a_time_limit_ends_everything(sandboxed: SandboxedProject) -> None:
     sandboxed.is_configured('test = ["echo begun; sleep 600"]')
     code, lines = check(sandboxed, "--patience", "5")
-    assert (code, lines["time"].says) == (1, "not done after 5 s")
+    assert (code, lines["time"].says) == (1, "set-up and tests not done after 5 s")
     assert lines["tests"].says.startswith("ended at the time limit after ")
     assert lines["tests"].says.endswith("\nbegun")
 

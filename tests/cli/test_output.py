@@ -32,7 +32,7 @@ def test_the_log_of_an_earlier_run_can_be_printed(
     assert mergewright("logs", session, "--run", "2").out == "second\n"
     result = mergewright("logs", session)
     assert result.code == 1
-    assert result.err == "mergewright: widgets-12 has no output in run 1\n"
+    assert result.err == "mergewright: widgets-12: run 1 has not begun, or its output has expired\n"
 
 
 def test_escape_sequences_are_removed_by_default(
