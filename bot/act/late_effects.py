@@ -73,7 +73,7 @@ class LateEffects:
                 self._remove(due)
             except (GitHubFailure, GitFailure, RuntimeFailure, OSError) as failure:
                 log.warning(
-                    "%s: %s: duplicates that an earlier bot may have made were not removed: %s",
+                    "%s: %s: duplicates that an earlier bot may have made are not removed yet: %s",
                     due.subject,
                     due.action.key,
                     failure,
@@ -143,7 +143,7 @@ class LateEffects:
         runs = {run_name(session.id, number) for number in range(1, session.run + 1)}
         if locations.workspace_of(session).exists or runs & locations.host.runtime.look().keys():
             log.warning(
-                "%s: released again, because a bot that was active before had started it",
+                "%s: what a bot that was active before started or recreated is removed again",
                 session.id,
             )
             self.dispatcher.agents.release(session, session.run)

@@ -88,7 +88,7 @@ class MessageSender:
         if asks and not is_answer:
             return Withdrawn("the agent asks a question and would take this message as the answer")
         if is_answer and not asks:
-            return Withdrawn("the agent no longer asks a question")
+            return Withdrawn("the agent no longer asks a question: this text follows as a message")
         if is_answer and dialog is not None:
             return self._answer(session, due, message, dialog)
         if dialog is not None and dialog.id:

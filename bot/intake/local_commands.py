@@ -80,7 +80,7 @@ def add_command(store: Store, session: Session, command: Command) -> bool:
     known = store.sessions.get(session.id)
     same = {(one.key, one.kind, one.text, one.head) for one in known.commands} if known else set()
     if (command.key, command.kind, store.db.redact(command.text), command.head) not in same:
-        raise KeyReused(f"the key {command.key!r} was used for something else")
+        raise KeyReused(f"the idempotency key {command.key!r} was used for something else")
     return False
 
 
@@ -94,7 +94,7 @@ def add_start(store: Store, command: NewCommand) -> bool:
         store.commands.add(command)
         return True
     if (known.kind, known.text) != (command.kind, command.text):
-        raise KeyReused(f"the key {command.key!r} was used for something else")
+        raise KeyReused(f"the idempotency key {command.key!r} was used for something else")
     return False
 
 

@@ -72,7 +72,7 @@ def request_session(
     spawn = replace(taken.spawn, session="") if taken.spawn else None
     same = store.db.redact((asked.number, asked.text, asked.spawn))
     if (taken.number, taken.text, spawn) != same:
-        raise KeyReused(f"the key {key!r} was used for something else")
+        raise KeyReused(f"the idempotency key {key!r} was used for something else")
     return taken, new
 
 

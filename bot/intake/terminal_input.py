@@ -143,7 +143,7 @@ class TerminalInput:
             self._wake()
             return action, True
         if (known.by, known.count) != (by, action.count):
-            raise KeyReused(f"the key {request!r} was used for something else")
+            raise KeyReused(f"the idempotency key {request!r} was used for something else")
         return known, False
 
     def _count(self, session: str) -> None:

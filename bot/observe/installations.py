@@ -99,8 +99,8 @@ def followed(
         same = [old for old in after.values() if old.name.casefold() == one.full_name.casefold()]
         if same and not same[0].removed:
             log.warning(
-                "%s: not made a project: a project of this name exists for a repository that was"
-                " renamed since",
+                "%s: not made a project: this is the former name of a renamed repository, which"
+                " is still a project",
                 one.full_name,
             )
             continue

@@ -74,7 +74,7 @@ class _Cap(NamedTuple):
 
 
 #: Slots that are reserved for sessions ahead in the queue count as used.
-_LIMIT: Final = "limit: {most}, reserved slots included"
+_LIMIT: Final = "limit: {most}, slots for sessions ahead included"
 _CAPS: Final = (
     _Cap(
         lambda one: "",

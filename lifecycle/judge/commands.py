@@ -93,7 +93,7 @@ def mode_fault(agent: str, mode: str, allowed: Collection[str]) -> str:
     if not mode or mode in allowed:
         return ""
     if not allowed:
-        return f"`{agent}` has no permission modes"
+        return f"`{agent}` has no permission modes, so it cannot run with `{MODE}{mode}`"
     return f"`{agent}` may not run with `{MODE}{mode}` here, only with {' or '.join(allowed)}"
 
 

@@ -214,8 +214,8 @@ ADVICE: Final[Mapping[str, Advice]] = {
         _INFO,
     ),
     Reason.NO_SLOT: Advice(
-        "The session starts by itself when another session ends or rests; an administrator can "
-        "raise the limits (`[limits]`, `max-parallel`) and run `mergewright reload`.",
+        "The session starts by itself when another session's program is stopped; an administrator "
+        "can raise the limits (`[limits]`, `max-parallel`) and run `mergewright reload`.",
         _INFO,
     ),
     Reason.NO_MEMORY: Advice(

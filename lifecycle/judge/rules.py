@@ -59,7 +59,7 @@ RULES: Final = (
     Rule(
         Status.KILLED,
         one_of(Stage.KILLED),
-        "a person stopped it, or the agent's program was lost too often in a row",
+        "a person stopped it, or the agent's program was ended from outside too often in a row",
     ),
     Rule(
         Status.TERMINATED,
@@ -80,7 +80,8 @@ RULES: Final = (
     Rule(
         Status.PAUSED,
         one_of(Stage.PAUSED),
-        "paused by a person, a budget or a usage limit, or a chat in which nobody writes",
+        "paused by a person, by a limit (budget, usage, disk), because its project is archived or"
+        " removed, or because nobody writes in the chat",
     ),
     Rule(
         Status.QUEUED,

@@ -154,5 +154,5 @@ def parse(text: str) -> Key:
     kind, *parts = cause.split(":")
     key = Key(KeyKind(kind), tuple(map(_unescaped, parts)), int(run or 0))
     if str(key) != text:
-        raise ValueError(f"{text!r} is not the text of a key")
+        raise ValueError(f"{text!r} is not the key of an action or a finding")
     return key

@@ -273,6 +273,6 @@ def test_a_start_command_with_a_permission_mode_that_is_not_allowed_opens_nothin
     assert starts(bench, "claude permission-mode=auto") == (
         "`claude` may not run with `permission-mode=auto` here, only with confirm or reject"
     )
-    why = "`shell` has no permission modes"
+    why = "`shell` has no permission modes, so it cannot run with `permission-mode=reject`"
     assert starts(bench, "shell permission-mode=reject") == why
     assert bench.store.sessions.all() == []

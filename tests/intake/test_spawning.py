@@ -183,7 +183,8 @@ def test_an_invalid_request_is_refused_at_once(
 def test_a_request_that_cannot_be_carried_out_says_why(bench: Bench) -> None:
     bench.opening.modes_of = lambda _: {"claude": ("confirm",), "shell": ()}
     assert opens(bench, agent="shell", permission_mode="auto") is None
-    assert bench.store.commands.not_opened("widgets-p1") == "`shell` has no permission modes"
+    why = "`shell` has no permission modes, so it cannot run with `permission-mode=auto`"
+    assert bench.store.commands.not_opened("widgets-p1") == why
     assert opens(bench, agent="nobody", key="cli:2") is None
     assert "there is no agent `nobody`" in bench.store.commands.not_opened("widgets-p2")
 

@@ -44,7 +44,7 @@ def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
     assert assigned.waits == {
-        "c": "the server has no free session slot (limit: 2, reserved slots included)"
+        "c": "the server has no free session slot (limit: 2, slots for sessions ahead included)"
     }
 
 
@@ -57,23 +57,26 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
     [
         (
             {"sessions": 1},
-            "the server has no free session slot (limit: 1, reserved slots included)",
+            "the server has no free session slot (limit: 1, slots for sessions ahead included)",
         ),
         (
             {"projects": {"widgets": 1}},
-            "the project widgets has no free session slot (limit: 1, reserved slots included)",
+            "the project widgets has no free session slot (limit: 1,"
+            " slots for sessions ahead included)",
         ),
         (
             {"agent_types": {"claude": 1}},
-            "the agent type claude has no free session slot (limit: 1, reserved slots included)",
+            "the agent type claude has no free session slot (limit: 1,"
+            " slots for sessions ahead included)",
         ),
         (
             {"agents": {"claude": 1}},
-            "the agent claude has no free session slot (limit: 1, reserved slots included)",
+            "the agent claude has no free session slot (limit: 1,"
+            " slots for sessions ahead included)",
         ),
         (
             {"per_person": 1},
-            "@alice has no free session slot (limit: 1, reserved slots included)",
+            "@alice has no free session slot (limit: 1, slots for sessions ahead included)",
         ),
         (
             {"sessions": 2, "reserved": 1},

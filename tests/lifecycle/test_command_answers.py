@@ -19,8 +19,8 @@ QUEUED_MESSAGE = (
     "once the session starts or resumes."
 )
 BY_ITSELF = (
-    "The session starts by itself when another session ends or rests; an administrator can raise "
-    "the limits (`[limits]`, `max-parallel`) and run `mergewright reload`."
+    "The session starts by itself when another session's program is stopped; an administrator can "
+    "raise the limits (`[limits]`, `max-parallel`) and run `mergewright reload`."
 )
 OVER = "The session has ended: pull request #34 was merged."
 

@@ -59,7 +59,11 @@ def test_a_mode_without_an_agent_hands_nothing_over() -> None:
     [
         ("restart", "permission-mode=auto", "`shell` may not run with `permission-mode=auto` here"),
         ("agent", "codex permission-mode=auto", "`codex` may not run with `permission-mode=auto`"),
-        ("agent", f"cat {CONFIRM}", "`cat` has no permission modes."),
+        (
+            "agent",
+            f"cat {CONFIRM}",
+            f"`cat` has no permission modes, so it cannot run with `{CONFIRM}`",
+        ),
     ],
 )
 def test_a_mode_that_is_not_allowed_is_refused(kind: str, text: str, why: str) -> None:
@@ -74,6 +78,7 @@ def test_a_session_with_a_mode_is_not_handed_to_an_agent_without_modes() -> None
     session = knowing(shell=("confirm",), cat=())
     first, then = command("restart", text=CONFIRM, at=ago(30)), command("agent", text="cat")
     found = decision(replace(session, commands=(first, then)))
-    assert answers(found)["command_refused:comment-agent"] == "`cat` has no permission modes."
+    says = f"`cat` has no permission modes, so it cannot run with `{CONFIRM}`."
+    assert answers(found)["command_refused:comment-agent"] == says
     found = decision(replace(session, commands=(then,)))
     assert [one.agent for one in found.actions if isinstance(one, do.Start)] == ["cat"]

@@ -215,10 +215,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=ended(1),
-            waits="the server has no free session slot (limit: 4, reserved slots included)",
+            waits="the server has no free session slot (limit: 4,"
+            " slots for sessions ahead included)",
         ),
         "the agent's program ended; it will be started again; the server has no free session slot "
-        "(limit: 4, reserved slots included)",
+        "(limit: 4, slots for sessions ahead included)",
         (),
     ),
     "working, by evidence": (
@@ -230,10 +231,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server has no free session slot (limit: 4, reserved slots included)",
+            waits="the server has no free session slot (limit: 4,"
+            " slots for sessions ahead included)",
         ),
         "the agent ended its turn (stopped); the server has no free session slot (limit: 4, "
-        "reserved slots included)",
+        "slots for sessions ahead included)",
         (),
     ),
     "red": (
