@@ -113,7 +113,10 @@ class Opening:
         return replies(requested.key, None, candidate.number, "not_started", {"why": why})
 
     def _unfit(self, candidate: Candidate, requested: Requested) -> str:
-        """Return why a `start` or `adopt` command cannot open a session; empty if it can."""
+        """Return what bars a command from opening a session; empty if nothing.
+
+        Whether the session's ID and branch are free is left to `_open`.
+        """
         if candidate.project not in self.projects:
             return f"no project is configured for {candidate.repository}"
         agent = requested.agent or self.projects[candidate.project].agent

@@ -266,5 +266,5 @@ def _place(endpoint: Endpoint) -> str:
 
 
 def _capacity() -> int:
-    """Return how many concurrent requests are possible. Each needs two open files."""
+    """Return the limit of concurrent requests: 2000, or less if this process may open few files."""
     return min(_MAX_TOTAL, connections())

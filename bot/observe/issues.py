@@ -280,9 +280,9 @@ class IssueObserver:
         return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """Return a candidate with the trigger, and the permission of the trigger's actor.
+        """Return a candidate with the trigger, and whether the trigger's actor may give commands.
 
-        Raises `GitHubFailure`.
+        Only the actor of a label is looked up. Raises `GitHubFailure`.
         """
         repository = self.projects[project].repository
         # Authors of commands are already authorized; the actor of a label is checked here.

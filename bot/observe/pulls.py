@@ -120,7 +120,8 @@ class PullObserver:
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
         """Read the pull requests of a refresh, except merged ones and those in `read`.
 
-        Adds them to `read`, and marks the refresh as done or postpones it.
+        Adds them to `read`, and marks the refresh as done. Postpones it if one of them was just
+        read, or if GitHub does not know yet whether one can be merged. Raises `GitHubFailure`.
         """
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
         session, numbers, reading = self._concerned(repository, kind, name)

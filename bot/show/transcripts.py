@@ -57,9 +57,9 @@ class Transcript:
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:
-        """Return the last `most` messages, preceded by the number of the first of them.
+        """Read on to the end; return the last `most` messages, preceded by the first one's number.
 
-        The number is 0 if there are no messages. The message at the current position is number 0.
+        Messages are numbered from 0 at the current position. If there are none, the number is 0.
         """
         kept = deque(enumerate(self._all()), maxlen=most)
         return (kept[0][0] if kept else 0), [message for _, message in kept]

@@ -355,7 +355,7 @@ def _record(
 ) -> list[str]:
     """Record events of actions, and wake their sessions, inside a transaction.
 
-    Returns the ids of the sessions.
+    Actions without a session are left out. Returns the ids of the sessions.
     """
     sessions = [row for row in rows if row["session"]]
     for row in sessions:

@@ -97,9 +97,10 @@ def _checks_since(view: SessionView) -> datetime:
 
 
 def last_event(view: SessionView) -> datetime:
-    """Return the time of the last known event by the agent, a person, a check or a push.
+    """Return the time of the last known event by the agent, the bot, a person, a check or a push.
 
-    Of a person's events, commands and comments on the pull request count.
+    Of a person's events, these count: commands, and on the pull request a new base branch and
+    comments that are `allowed`.
     """
     facts, pull = view.facts, view.pull
     times = [facts.created, facts.restored_at, view.instructed_at, facts.agent.since]

@@ -50,8 +50,9 @@ class Issue(Struct, frozen=True, kw_only=True):
     """The issue a session works on, with the title and body from when the agent was asked for.
 
     In a session without an issue, title and body are those of its prompt or of the pull request
-    that it adopted. All other fields then have their defaults, except that `private` is set for an
-    adopted pull request. In a chat, the body is the person's first message.
+    that it adopted. All other fields then have their defaults, except that with an adopted
+    pull request, `private` is that of its repository. In a chat, the body is the person's first
+    message.
     """
 
     number: int  #: If 0, there is no issue.

@@ -73,9 +73,9 @@ def import_pack(repository: Path, pack: Path) -> None:
 
 
 def _check_objects(repository: Path, index: Path, env: dict[str, str], into: Path) -> None:
-    """Raise `GitFailure` for an object of more than `FILE_BYTES`, and for an ambiguous commit.
+    """Raise `GitFailure` for an object of more than `FILE_BYTES`, and for an `_ambiguity`.
 
-    The commits are written to the file `into`.
+    Writes the contents of all commits to the file `into`.
     """
     listed = git(repository, "show-index", stdin=index)
     names = "".join(f"{line.split()[1]}\n" for line in listed.splitlines())

@@ -29,7 +29,7 @@ _DO = re.compile(r"#do:[ \t]*([a-z]+)[ \t]*([^\n<]*)")
 
 
 class Turn(Struct, frozen=True):
-    """One message of a conversation. A tool's result has no text here."""
+    """One message of a conversation. A tool's result has a text only in Chat Completions."""
 
     who: str  #: `system`, `user`, `assistant` or `tool`.
     text: str = ""
