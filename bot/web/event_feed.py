@@ -47,7 +47,7 @@ class EventFeed(Feed[HistoryEntry]):
                 try:
                     events = await asyncio.to_thread(self._after, last, _BATCH)
                 except StoreFailure:
-                    _log.exception("the history cannot be read")
+                    _log.exception("the history cannot be read; streams stay open and get it later")
                     continue
                 if events:
                     last = events[-1].id

@@ -95,7 +95,7 @@ class Feed(ABC, Generic[T]):
             await self._read(last)
         except StoreFailure:
             _log.exception(
-                "the history cannot be read: event streams end, and their clients connect again"
+                "the database cannot be read: event streams end, and their clients connect again"
             )
         finally:
             self._wake()

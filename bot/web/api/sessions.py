@@ -140,7 +140,7 @@ async def get_session(
     id: SessionPath,
     wait: Annotated[
         Goal | None,
-        QueryParameter(description="Answer once the session is merged, or needs a person."),
+        QueryParameter(description="Wait until the session is merged, or until it needs a person."),
     ] = None,
     timeout: _Seconds = 30.0,  # noqa: ASYNC109 - it is the name of a parameter
 ) -> SessionDetail:
