@@ -65,9 +65,10 @@ def secrets_in(url: str) -> Iterator[str]:
 def unfit_secrets(
     notifiers: Mapping[str, NotifierSettings], secrets: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a line for each unusable secret of a notifier, with its remedy.
+    """Yield a line for each unusable URL or signing secret of a webhook, with its remedy.
 
-    `secrets` maps environment variables to their values. Missing secrets are ignored.
+    `secrets` maps environment variables to their values. Missing ones are ignored, and so are all
+    notifiers of other kinds.
     """
     for name, one in notifiers.items():
         url, secret = secrets.get(one.url, ""), secrets.get(one.secret, "")

@@ -250,7 +250,7 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
-    """Return what labels and commands may name: agents, agent types and `AGENT TYPE`.
+    """Return what labels and commands may name: these agents, their types and `AGENT TYPE`.
 
     `AGENT TYPE` chooses one of the types of an agent that has several.
     """
@@ -310,12 +310,12 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def prompts(self) -> Path | None:
-        """The absolute path of the directory with custom prompts, if there is one."""
+        """The absolute path of the directory with custom prompts; None if none is set."""
         return Path(self.server.prompts).expanduser().absolute() if self.server.prompts else None
 
     @property
     def project_prompts(self) -> dict[str, Path]:
-        """The absolute path of each project's directory with prompts, by the project's name."""
+        """The absolute paths of projects' own directories with prompts, where set, by project."""
         folders = {name: project.prompts for name, project in self.projects.items()}
         return {name: Path(at).expanduser().absolute() for name, at in folders.items() if at}
 
@@ -329,7 +329,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
         return any(policy.sign_commits for policy in policies)
 
     def policy_of(self, project: str) -> Policy:
-        """Return the configured policy of a project, before the repository's file narrows it."""
+        """Return a project's policy, else the server's, before the repository's file narrows it."""
         known = self.projects.get(project)
         return (known.policy if known else None) or self.policy
 
@@ -340,7 +340,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def resync_seconds(self) -> float:
-        """The interval of full passes over GitHub, in seconds."""
+        """The interval of full passes over GitHub, in seconds: that of polls if the bot polls."""
         return self.timing.poll_seconds if self.polls else self.timing.resync_seconds
 
     @property

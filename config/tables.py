@@ -51,7 +51,7 @@ class TimingSettings(SettingsTable, frozen=True, kw_only=True):
 
     sweep_seconds: Seconds = 5.0  #: Interval between checks of the agents.
     poll_seconds: Seconds = 30.0  #: Interval between polls of GitHub, if events are polled.
-    resync_seconds: Seconds = 300.0  #: Interval of resyncs, full passes over GitHub.
+    resync_seconds: Seconds = 300.0  #: Interval of resyncs, full passes over GitHub, with webhooks.
     write_interval_seconds: Seconds = 1.0  #: Minimum interval of an account's writes to GitHub.
     lease_seconds: Seconds = 15.0  #: Time until another instance replaces one that stopped.
     action_retry_seconds: Seconds = 2.0  #: First delay before a retry; doubles up to 300.

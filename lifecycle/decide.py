@@ -87,7 +87,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
 
 
 def _acknowledged(judged: Judged) -> tuple[Action, ...]:
-    """Return the reaction and reply to the `freeze` command, which a freeze must not hold back."""
+    """Return those of a `freeze` command's reaction and reply that are `exempt` and still due."""
     facts = judged.view.facts
     known = facts.done.keys() | facts.pending | facts.failures.keys()
     allowed = exempt(facts) - known

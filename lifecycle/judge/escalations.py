@@ -47,7 +47,7 @@ def question(view: SessionView) -> Finding | None:
 
 
 def paths_held(view: SessionView) -> Finding | None:
-    """The commits need a person's `allow`: they change protected paths, or a check holds them."""
+    """The commits need a person's `allow`: they change protected paths, or the bot held them."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
     if held is None or held.reason not in HELD:
@@ -108,7 +108,7 @@ def pull_refused(view: SessionView) -> Finding | None:
 
 
 def ready_refused(view: SessionView) -> Finding | None:
-    """The bot's own draft could not be marked as ready for review."""
+    """The draft could not be marked as ready for review."""
     pull = view.pull
     if pull is None or pull.state is not _OPEN or not pull.draft:
         return None
@@ -125,7 +125,7 @@ def merge_refused(view: SessionView) -> Finding | None:
 
 
 def removed_from_queue(view: SessionView) -> Finding | None:
-    """The merge queue removed the pull request for a reason that no other escalation covers."""
+    """The merge queue removed the pull request without a failed check, though it can be merged."""
     out, pull = view.dequeued, view.pull
     if out is None or out.checks or pull is None or pull.merge is not _CLEAN:
         return None
@@ -143,7 +143,7 @@ def update_refused(view: SessionView) -> Finding | None:
 
 
 def branch_refused(view: SessionView) -> Finding | None:
-    """The commits of others could not be merged into the workspace."""
+    """Merging the commits of others into the workspace failed, and not because of a conflict."""
     if view.pull is None or not view.has_remote_commits:
         return None
     what = "the commits of others could not be merged into the workspace"
@@ -346,9 +346,9 @@ IN_CHAT: Final = tuple(row for row in ESCALATIONS if row in (question, message_l
 
 
 def escalation(view: SessionView) -> Found:
-    """Return the most important escalation of all open pull requests, and when time may change it.
+    """Return the session's most important escalation, and when time alone may change it.
 
-    Either may be None.
+    Either may be None. If several pull requests are open, all of them are considered.
     """
     if view.is_chat:
         return first(IN_CHAT, view)

@@ -258,7 +258,7 @@ class Judged(Struct, frozen=True):
 
 
 def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
-    """Derive the status from `facts`; the result has all that reactions and replies use."""
+    """Derive the status from `facts`, whose commands are all taken as applied."""
     view = SessionView(this_life(facts) if facts.commands else facts, policy, now)
     if view.several:
         view = foremost(view)
@@ -279,7 +279,7 @@ def judge(facts: Facts, policy: Policy, now: datetime) -> Judged:
 
 
 def blocking(signals: Signals, view: SessionView) -> tuple[Blocker, ...]:
-    """Return everything that blocks the merge of a view's pull request."""
+    """Return the `BLOCKERS` that these signals meet, worded for the view's pull request."""
     return _worded(blockers_for(signals), view)
 
 

@@ -22,7 +22,7 @@ class Advice(NamedTuple):
 
     remedy: str
     priority: Priority = Priority.ACTION
-    again: str = ""  #: The command's name, such as `retry`; if empty, no command helps.
+    again: str = ""  #: That command's name, such as `retry`; empty if there is none.
 
     @property
     def text(self) -> str:
@@ -224,13 +224,16 @@ ADVICE: Final[Mapping[str, Advice]] = {
 }
 
 
-#: Statuses in which a session waits for a person, independent of the reason.
+#: Statuses in which a person is to look at a session, whatever the reason but `CHAT_PAUSED`.
 _CALLS: Final = (Status.NEEDS_INPUT, Status.STUCK, Status.PAUSED, Status.ERRORED)
 _ACTS: Final = (Priority.URGENT, Priority.ACTION)
 
 
 def needs_person(status: Status, reason: str) -> bool:
-    """Whether a session waits until a person acts, by its status or by the advice on its reason."""
+    """Whether a person is to look at a session, by its status or by the advice on its reason.
+
+    Except for a chat at rest, every paused session counts, even if it resumes by itself.
+    """
     if reason == Reason.CHAT_PAUSED:
         return False  # It rests until the person has something to say.
     if status in _CALLS or status in TERMINAL:

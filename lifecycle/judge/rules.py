@@ -212,7 +212,7 @@ BLOCKERS: Final = (
 
 @lru_cache(maxsize=REMEMBERED)
 def blockers_for(signals: Signals) -> tuple[BlockerRule, ...]:
-    """Return the rows of everything that blocks a merge; empty if there is no pull request."""
+    """Return the rows of `BLOCKERS` that apply; empty if there is no pull request."""
     if signals.pull is PullStage.NONE:
         return ()
     return tuple(row for row in BLOCKERS if row.when(signals))

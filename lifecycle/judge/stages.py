@@ -125,7 +125,10 @@ def _killed(view: SessionView) -> Finding | None:
 
 
 def _terminated(view: SessionView) -> Finding | None:
-    """Return a finding if the pull request or issue was closed, or the request withdrawn."""
+    """Return a finding if the pull request or issue was closed, or the request withdrawn.
+
+    An issue that was closed as completed is left to `_done`.
+    """
     pull, issue = view.pull, view.facts.issue
     if pull is not None and pull.state is _CLOSED:
         return Finding(None, Reason.PR_CLOSED, "the pull request was closed without a merge")
@@ -169,7 +172,10 @@ def _errored(view: SessionView) -> Finding | Recheck | None:
 
 
 def _done(view: SessionView) -> Finding | Recheck | None:
-    """Return a finding if the issue was closed as completed, or there was nothing to change."""
+    """Return a finding if the issue was closed as completed, or there was nothing to change.
+
+    The latter counts only if `Policy.nothing_to_show` is `done`.
+    """
     if not view.facts.issue.open:
         return Finding(None, Reason.ISSUE_CLOSED, f"the issue was closed as {_COMPLETED}")
     if view.policy.nothing_to_show is not _DONE:

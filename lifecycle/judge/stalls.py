@@ -100,10 +100,11 @@ def since(view: SessionView) -> datetime:
 
 
 def _last_sign(view: SessionView) -> tuple[datetime, datetime | None]:
-    """Return when the agent last showed activity, and when time alone changes that.
+    """Return when the agent last showed activity or was instructed, and when time changes that.
 
-    A sign dated more than `Policy.recent_activity_seconds` ahead is ignored until it is closer. The
-    second value is when the first such sign stops being ignored; None if no sign is ignored.
+    Without a sign, the first value is when the session was created. A sign dated more than
+    `Policy.recent_activity_seconds` ahead is ignored until it is closer. The second value is when
+    the first such sign stops being ignored; None if no sign is ignored.
     """
     agent, ahead = view.facts.agent, span(view.policy.recent_activity_seconds)
     signs = [at for at in (agent.seen, agent.since, view.instructed_at) if at]

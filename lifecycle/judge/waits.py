@@ -26,7 +26,7 @@ class Lateness(NamedTuple):
 
 
 def lateness(view: SessionView, since: datetime, seconds: float) -> Lateness | Recheck | None:
-    """Return by how much a wait since `since` exceeds `seconds`, or a `Recheck` at that time.
+    """Return by how much a wait since `since` exceeds `seconds`, or a `Recheck` for when it will.
 
     None if `seconds` is 0, which means no limit.
     """
@@ -126,7 +126,7 @@ def wait_for(signals: Signals) -> Wait | None:
 
 
 def overdue(view: SessionView, signals: Signals) -> Finding | Recheck | None:
-    """Return a finding if a session at rest waits too long, else a `Recheck` for that time.
+    """Return a finding if a session at rest waits too long, else a `Recheck` for when it will.
 
     None if it may wait forever.
     """

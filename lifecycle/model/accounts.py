@@ -13,7 +13,10 @@ _ALIASES: Final = {
 
 
 def is_local(actor: str) -> bool:
-    """Whether a command came from the CLI (`cli:ann`), a page or the API. No login has a colon."""
+    """Whether an actor is a user of the CLI (`cli:ann`), or of a page or the API without a login.
+
+    No login has a colon.
+    """
     return ":" in actor
 
 
@@ -23,7 +26,7 @@ def bot_login(login: str) -> str:
 
 
 def is_bot(login: str) -> bool:
-    """Whether a login is that of a bot. A person's login cannot have the suffix `[bot]`."""
+    """Whether a login is written as a bot's: with the suffix `[bot]`, which no person's has."""
     return login.endswith(_SUFFIX)
 
 

@@ -73,8 +73,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     #: Whether the actor has write access or is listed, read uncached. True for a start command,
     #: which was authorized before.
     allowed: bool
-    #: A person without write access who edited the text after the trigger. None if nobody did,
-    #: empty if the person is unknown.
+    #: A person who may not give commands and edited the text at or after the trigger. None if there
+    #: is nobody, or if `allowed` is False; empty if the person is unknown.
     edited_by: str | None = None
     #: None if there is no such issue or no project, or if the trigger is a reopening.
     issue: Issue | None = None

@@ -375,12 +375,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     pulls: tuple[Pull, ...] = ()
     commands: tuple[Command, ...] = ()
     done: Mapping[Key, Done] = field(default_factory=dict)
-    pending: frozenset[Key] = frozenset()  #: Keys of actions that are recorded and not yet done.
+    pending: frozenset[Key] = frozenset()  #: Keys of actions to be carried out; none of `sent`.
     sent: Mapping[Key, Sent] = field(default_factory=dict)  #: By the key of the action.
     failures: Mapping[Key, Failure] = field(default_factory=dict)
     ended: Ended | None = None
-    #: How many sessions of the project ended, by status. Empty unless this session was the last to
-    #: end.
+    #: How many sessions of the project ended since its last summary, by status. Empty unless this
+    #: session was the last to end.
     finished: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -1,6 +1,6 @@
 """Makes the keys of actions and findings, with one function for each kind.
 
-The comment beside each member of `KeyKind` says what its function takes.
+The comment beside each member of `KeyKind` says what its keys are made of.
 """
 
 import hashlib

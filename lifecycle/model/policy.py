@@ -10,7 +10,7 @@ from lifecycle.model.accounts import bot_name
 class Mode(StrEnum):
     """What the bot does without a person's command."""
 
-    OBSERVE = "observe"  #: Decides, but changes nothing.
+    OBSERVE = "observe"  #: Decides, but changes nothing, not even on command.
     PROPOSE = "propose"  #: Everything but merging, which needs the command `merge`.
     MERGE = "merge"  #: Everything, including merging.
 
@@ -167,7 +167,7 @@ class Policy(
 
     @property
     def merges_by_itself(self) -> bool:
-        """Whether mergeable pull requests are merged without a command."""
+        """Whether the policy merges mergeable pull requests without a command, until a `cancel`."""
         return self.mode is Mode.MERGE and self.auto_merge is AutoMerge.WHEN_APPROVED
 
 

@@ -15,7 +15,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\uf
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in singular or plural."""
+    """Return a count with its noun, which gets an `s` unless the count is 1."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

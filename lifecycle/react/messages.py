@@ -66,7 +66,7 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 
 
 def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
-    """Return the issue's discussion, failed checks, review threads and requested changes.
+    """Yield the issue's discussion, failed checks to fix, review threads and requested changes.
 
     `covered`: the name of a prompt, whose content is omitted; if empty, nothing is omitted.
     """
@@ -205,7 +205,10 @@ def address_review(judged: Judged) -> Wanted:
 
 
 def _requests(view: SessionView, unsent: set[str]) -> Iterator[dict[str, str]]:
-    """Return the prompt's items: whole threads, other remarks, remarks on the issue."""
+    """Yield items for the unsent remarks: whole threads, other remarks, remarks on the issue.
+
+    `unsent`: the ids of these remarks; the set is changed.
+    """
     about_issue = _unsent_discussion(view)
     unsent -= {remark.id for remark in about_issue}
     for thread in view.threads:

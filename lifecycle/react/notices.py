@@ -92,7 +92,7 @@ def acknowledge(judged: Judged) -> Wanted:
 
 
 def acknowledge_remarks(judged: Judged) -> Wanted:
-    """React to each new remark on the issue that was not sent to the agent yet.
+    """React to each new remark on the issue that is for the agent and was not sent to it yet.
 
     A remark is new if it was made after the session began or was last restored.
     """
@@ -123,7 +123,7 @@ def post_review_result(judged: Judged) -> Wanted:
 
 
 def notify_people(judged: Judged) -> Wanted:
-    """Notify people once of each escalation, stall, pause, and circular or overdue wait.
+    """Notify people once of each escalation, stall, pause and wait whose finding has a key.
 
     The comment names the remedy.
     """

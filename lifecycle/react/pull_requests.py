@@ -113,7 +113,7 @@ def update_asked(judged: Judged) -> Wanted:
 
 
 def rerun(judged: Judged) -> Wanted:
-    """Rerun cancelled and flaky checks once for each head."""
+    """Rerun cancelled and failed flaky checks once for each head, unless others are to be fixed."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.rerunning:
         runs = tuple(check.run_id for check in view.rerunnable_checks if check.run_id is not None)
@@ -188,7 +188,7 @@ def tidy(judged: Judged) -> Wanted:
 
 
 def make_ready(judged: Judged) -> Wanted:
-    """Mark the bot's draft as ready once checks pass. If people undo that, do not repeat it.
+    """If `Policy.draft` is set, mark a draft as ready once checks pass, unless people undid that.
 
     Many workflows skip drafts, so a draft on which no check ran is made ready too.
     """
@@ -242,7 +242,7 @@ def awaited(view: SessionView) -> bool:
 
 
 def review_wait(view: SessionView) -> Recheck | None:
-    """Return the wait for the end of the requested self-review; None if it ended or is late."""
+    """Return the wait for the self-review's end; None if it ended, is late or was not requested."""
     policy = view.policy
     if not policy.self_review or view.at_rest or _cause(view):
         return None

@@ -55,7 +55,7 @@ UNDER_WAY: Final = ON_PULL | {S.WORKING, S.NEEDS_INPUT, S.STUCK}
 STOPPED: Final = frozenset({S.KILLED, S.TERMINATED, S.ERRORED, S.DONE})
 EVERY: Final = frozenset(Status)
 NOT_OVER: Final = EVERY - TERMINAL - {S.CLEANUP}
-#: The statuses in which people have to act.
+#: The statuses that the attention label marks.
 NEEDS_PEOPLE: Final = frozenset({S.NEEDS_INPUT, S.STUCK})
 
 #: The statuses of whose cause people are notified.

@@ -46,7 +46,7 @@ def report(judged: Judged) -> Wanted:
 
 
 def report_pull(judged: Judged) -> Wanted:
-    """Report the status and its blockers on a pull request and as a check run on its head."""
+    """Report the status and merge blockers on a pull request and, if configured, as a check run."""
     pull = judged.view.pull
     if pull is None or pull.state is _CLOSED:
         return

@@ -164,7 +164,7 @@ class ActionHistory:
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:
-        """Return when a cause was last sent to the agent; None if it never was or was always lost.
+        """Return when and in which run a cause last reached the agent; None if it never did.
 
         A message counts as lost if its run failed or was lost before a push followed it.
         """
@@ -186,7 +186,7 @@ class ActionHistory:
     def first_sent(
         self, kinds: Collection[KeyKind], since: datetime | None = None
     ) -> dict[Key, datetime]:
-        """Return when each cause of these kinds was first sent to the agent.
+        """Return when each cause of these kinds was first sent to the agent, even if it was lost.
 
         Causes that were first sent at `since` or before are omitted. If `since` is None, all causes
         are returned.

@@ -55,7 +55,7 @@ def availability_of(facts: Facts, policy: Policy, history: ActionHistory, now: d
 
 
 def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) -> Until:
-    """Return the availability that the agent's own reports show, provided its program is alive."""
+    """Return the availability of a living program, by the agent's reports and recent messages."""
     agent = facts.agent
     if agent.activity in _RESTING:
         if facts.sent and (until := receipt_until(facts, policy, now)):

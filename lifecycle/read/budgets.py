@@ -69,7 +69,7 @@ def raised(command: Command) -> float:
 
 
 def limit_of(row: Budget, facts: Facts, policy: Policy, now: datetime) -> float:
-    """Return the limit of a budget for a session, including raises by command; 0 if none."""
+    """Return a budget's limit for a session, including raises by command; 0 means no limit."""
     usd = facts.budget_usd or policy.session_usd
     limit = usd if row is BUDGETS[0] else row.limit(policy)
     if not limit or not facts.commands:

@@ -33,7 +33,7 @@ class CommandQueries:
 
     @property
     def requested_agent(self) -> Command | None:
-        """The newest command that names an agent; None if none does, or if it is current."""
+        """The newest command that names an agent; None if none does or it names the current one."""
         facts = self.facts
         named = [one for one in facts.commands if one.kind in _NAMES_AGENT and agent_of(one.text)]
         last = max(named, key=lambda command: command.at, default=None)

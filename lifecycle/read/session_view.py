@@ -66,7 +66,7 @@ def earliest(one: datetime | None, other: datetime | None) -> datetime | None:
 class SessionView(CommandQueries):
     """A session's facts, policy and time, with queries over them, about one pull request.
 
-    It is used for one decision only. If several pull requests are open, each has its own view.
+    It is for one decision. If several pull requests are open, use their views (`several`) instead.
     """
 
     #: Slots, because Python shares the keys of attributes among instances only for up to 30.
