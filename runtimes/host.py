@@ -71,9 +71,11 @@ class RunReading(Struct, frozen=True, kw_only=True):
 class Look(Struct, frozen=True, kw_only=True):
     """The probes and readings of several runs, by `RunRef.name`."""
 
-    probes: Mapping[str, Seen] = {}  #: A run that is missing here does not run.
-    #: The readings of the runs whose files were read. Runs that cannot be read and runs without a
-    #: change (`RunQuery.unchanged`) are omitted.
+    #: If there is no `failure`, a run that is missing here does not run.
+    probes: Mapping[str, Seen] = {}
+    #: The readings of the runs whose files were read. Omitted are runs that cannot be read, runs
+    #: without a change (`RunQuery.unchanged`), and ended runs (not `RunQuery.alive`) without a
+    #: probe.
     readings: Mapping[str, RunReading] = {}
     failure: str = ""  #: Why probing failed and `probes` is empty; empty if it succeeded.
 
@@ -166,7 +168,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def output(self) -> str:
-        """The name of the recorded file with all that the attempt printed."""
+        """The name of the recorded file with what the attempt printed, up to 1 GiB."""
         return f"{self.name}/output.log"
 
 
@@ -203,7 +205,7 @@ class HandoverTexts(Struct, frozen=True, kw_only=True):
 class FolderKind(StrEnum):
     """What a folder of a host holds."""
 
-    RUN = "run folder"
+    RUN = "run folder"  #: Of a run, or of an attempt at a workspace step.
     HOME = "home"
     WORKSPACE = "workspace"
     REMOVED = "removed"  #: A workspace whose removal was interrupted.
@@ -223,5 +225,5 @@ def home_of(session: str) -> Folder:
 
 
 def output_of(session: str, run: int) -> str:
-    """Return the name of the recorded file with everything that a run's program printed."""
+    """Return the name of the recorded file with what a run's program printed, up to 1 GiB."""
     return f"{run_name(session, run)}/output.log"

@@ -25,7 +25,8 @@ class LocalPorts:
         """Reserve `count` ports from `first` to `last` for the session; return them. Idempotent.
 
         The session keeps its ports that are in the range. New ports are those that no program uses
-        at that moment. Raises `RuntimeFailure` if too few ports are free.
+        at that moment. Raises `RuntimeFailure` if too few ports are free; those that were free
+        stay reserved.
         """
         with self._locked():
             owners = self._owners()

@@ -83,7 +83,7 @@ class LocalRecords:
         )
 
     def files(self, run: RunRef) -> Mapping[str, tuple[int, ...]]:
-        """Return the existing recorded files of a run and its session's home, with their versions.
+        """Return the versions of a run's existing `AgentAdapter.records` and progress notes.
 
         Keys are the names of the files: paths below the folder of all runs, as in the archive.
         A version changes with every write to its file. Empty if the run's agent type is unknown.
@@ -138,14 +138,14 @@ class LocalRecords:
         return found
 
     def restore(self, session: str, name: str, source: Path) -> None:
-        """Write a recorded file that no longer exists, with the content of `source`."""
+        """Write the content of `source` to a recorded file, which is replaced if it exists."""
         with open_regular(source) as kept, replacing(self._path(session, name)) as out:
             shutil.copyfileobj(kept, out, _STEP_BYTES)
 
     def messages(self, run: RunRef, start: int, most: int) -> Sequence[Message]:
         """Return at most `most` messages from a run's files, from the position `start` on.
 
-        Positions begin at 0; if a program has one conversation for all runs of a session, positions
+        Positions begin at 0. For a program that keeps its messages in the session's home, positions
         count the messages of all runs. A call that starts where the last one ended reads only what
         is new.
         """
@@ -165,7 +165,7 @@ class LocalRecords:
         """Copy a conversation of the host's own user into a session's home, before its first run.
 
         `conversation` is the conversation's id. Raises `NotAdopted`, `FileExistsError` if the home
-        exists, and `OSError` if the copying fails.
+        exists, and `OSError` if the copying fails. A home that it made remains after a failure.
         """
         files = self.run_files(run)
         make_folder(files.home.parent)
@@ -173,7 +173,10 @@ class LocalRecords:
         self._adapters[run.agent_type].adopt(files, conversation)
 
     def attempts(self, session: str, step: WorkspaceStep) -> Sequence[StepRecord]:
-        """Return the recorded attempts at a step of the session's workspace, oldest first."""
+        """Return the recorded attempts at a step of the session, oldest first.
+
+        Attempts in a workspace that has been removed are included.
+        """
         found, name = [], re.compile(rf"{session}_{step}[0-9]+")
         for folder in filter(name.fullmatch, _folders_in(self._sessions)):
             with suppress(msgspec.DecodeError):

@@ -2,12 +2,12 @@
 
 A separate program that uses the standard library alone. In DIR it reads `launch`, which
 `runtimes.supervised` writes, and removes it, because its environment may hold secrets. It writes
-`pid.json`: its own pid, start time and boot. When the program and all processes it left have ended,
-it writes `exit.json`: code, signal, at, `ordered_by` (the signal that ordered the end, or 0) and
-`memory_kills` (how many processes were killed at the limit of memory). On SIGTERM or SIGHUP this
-process ends the program with SIGTERM, and with SIGKILL after the seconds in the file `grace` (5
-without the file). It does the same when its parent process ends, if PARENT is the pid of the
-parent.
+`pid.json`: its own pid, start time and boot. When the program has ended, it ends all processes that
+the program left, and writes `exit.json`: code, signal, at (seconds since 1970), `ordered_by` (the
+signal that ordered the end, or 0) and `memory_kills` (how many processes were killed at the limit
+of memory). On SIGTERM or SIGHUP this process ends the program with SIGTERM, and with SIGKILL after
+the seconds in the file `grace` (5 without the file). It does the same when its parent process ends,
+if PARENT is the pid of the parent.
 """
 
 # Importing json, signal and contextlib would take a third of the time until a program starts, and
@@ -265,7 +265,7 @@ def _wait_for(program: int, ended: dict[int, int]) -> int:
 
 
 def _end_all(grace: float, ended: dict[int, int]) -> None:
-    """End every descendant, with SIGKILL after `grace` seconds.
+    """End every descendant, with SIGKILL after `grace` seconds; give up 5 seconds after that.
 
     Orphans are among them, because this process is their subreaper (prctl(2)).
     """

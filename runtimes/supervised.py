@@ -90,7 +90,7 @@ def prepare(launch: Launch, env: dict[str, str]) -> None:
 
 
 def started(folder: Path) -> bool:
-    """Whether this folder's run was ever started."""
+    """Whether the supervisor of this folder's run has recorded its start."""
     return (folder / "pid.json").exists()
 
 
@@ -220,11 +220,11 @@ def _read(file: Path, kind: type[_T]) -> _T:
 
 
 def end_orphans(folders: Iterable[Path]) -> set[Path]:
-    """Kill the remaining processes of runs without a supervisor, found by the variable `MARK`.
+    """Kill all processes of runs whose supervisors are gone, found by the variable `MARK`.
 
-    `folders` are those of the runs. Returns the folders of runs that had such processes. Call it
-    again for these, because a process may fork while it is killed. Raises `OSError` if a process
-    cannot be examined.
+    `folders` are those of the runs; a supervisor that still runs is killed, too. Returns the
+    folders of runs that had processes. Call it again for these, because a process may fork while it
+    is killed. Raises `OSError` if a process cannot be examined.
     """
     marks = {f"{MARK}={folder.resolve()}".encode(): folder for folder in folders}
     found = set()

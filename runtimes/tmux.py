@@ -324,7 +324,7 @@ class Tmux:
                 self._without_orphans.add(name)
 
     def _record(self, name: str) -> Exit | None:
-        """Return the exit recorded in the run's folder, or None; cached, as it never changes.
+        """Return the run's `supervised.outcome`, or None; cached, as an outcome never changes.
 
         Raises `Unavailable` if a fault of the machine prevents reading the record.
         """

@@ -116,12 +116,15 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def output(self) -> Path:
-        """The file with everything the program printed, as the runtime recorded it."""
+        """The file with what the program printed, as far as the runtime recorded it."""
         return self.dir / "output.log"
 
     @property
     def spool(self) -> Path:
-        """The file to which the program's hooks append their payloads, one JSON object a line."""
+        """The file to which the program's hooks append their calls, one `HookCall` a line.
+
+        Aider writes its analytics log there instead.
+        """
         return self.outputs / "hooks.jsonl"
 
     @property
@@ -150,9 +153,9 @@ class RunFiles(Struct, frozen=True, kw_only=True):
 
     @property
     def began(self) -> datetime:
-        """When the run was prepared. Earlier records in the home belong to earlier runs.
+        """When the run was first prepared. Earlier records in the home belong to earlier runs.
 
-        If the run was not prepared, the earliest possible time.
+        Without the file `conversation`, the earliest possible time.
         """
         try:
             return from_seconds(self.conversation.stat().st_mtime)

@@ -66,7 +66,7 @@ def main(folder: str, argv: list[str]) -> int:
 
     Without a terminal, the exit code is the program's. With a terminal it is 0, because the
     program's code is in the report at `supervise.REPORT`. In both cases, it is 125 if the program
-    was not started, and 137 if the container was killed.
+    was not started, and 137 if the container ended without a report, as when it was killed.
     """
     from engine import Engine, EngineError  # type: ignore[import-not-found]  # Beside this.
 
@@ -296,8 +296,9 @@ def _size() -> tuple[int, int]:
 def _remove_ended(engine: "Engine", name: str) -> None:
     """Remove the container and wait until it is gone, if its engine answers.
 
-    Waits at most a minute. Docker 20.10 does not answer a request that arrives while it removes the
-    container (measured: 1 of 300), so each request has a short time-out.
+    Waits at most a minute, or 1.5 seconds while the engine removes it by itself. Docker 20.10 does
+    not answer a request that arrives while it removes the container (measured: 1 of 300), so each
+    request has a short time-out.
     """
     from engine import Engine, EngineError, EngineTimeout
 

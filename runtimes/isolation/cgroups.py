@@ -101,7 +101,8 @@ def _memberships(own: Path) -> Iterator[tuple[str, str]]:
 def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
     """Return the nearest group around this process in which this user may make limited groups.
 
-    Also return the controllers that this group can limit; without such a group there are none.
+    Memory and processes must be among the limits. Also return all controllers that this group can
+    limit; without such a group there are none.
     """
     place = root / path.lstrip("/")
     for folder in (place, *place.parents):
@@ -115,7 +116,9 @@ def _delegated(root: Path, path: str) -> tuple[Path, set[str]]:
 
 
 def _enabled(folder: Path) -> set[str]:
-    """Return the controllers that a group enables for its subgroups; enable them if necessary.
+    """Return the controllers that a group enables for its subgroups.
+
+    If `memory` or `pids` is not among them, first enables all that are available.
 
     systemd delegates a service's group with `Delegate=yes` and leaves it to the service to enable
     them. The kernel refuses that for a group that has processes itself; `DelegateSubgroup=` moves

@@ -110,7 +110,7 @@ class Containers:
         return self._engine(_PING_SECONDS).answers()
 
     def unlimited(self, limits: Limits) -> str:
-        """Return which of these limits the engine cannot set; see `Isolation.unlimited`."""
+        """Return which of these limits the engine cannot set; all if it does not answer."""
         try:
             info: Any = self._engine().call("GET", "/info")
         except EngineError:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-#: Folders of the system that every sandbox has.
+#: Folders of the system that every sandbox has, /etc only in part.
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc")))
 _HEAD_BYTES = 256  #: How much of a script's first line Linux reads: execve(2).
 _MOST = 100  #: The most links and interpreters followed for one program.

@@ -13,7 +13,7 @@ _PLAIN: Mapping[str, str] = {"PATH": os.defpath}
 
 
 def run_once(launch: Launch) -> str:
-    """Run a program without a supervisor; return why it failed, or an empty string.
+    """Run a wrapped program without a supervisor; return why it failed, or an empty string.
 
     Raises `OSError`, and `subprocess.TimeoutExpired` after a minute.
     """

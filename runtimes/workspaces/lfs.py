@@ -108,7 +108,8 @@ def collect(mirror: Mirror, workspace: Worktree, commit: str, most_mb: int) -> N
     """Copy the LFS files of a session's new commits from its workspace into the mirror.
 
     The files are hostile input: a copy is kept only if it has the size and the checksum that the
-    commit names. At most `most_mb` megabytes are copied. Raises `GitFailure`.
+    commit names. At most `most_mb` megabytes are copied. Files that are missing or not copied are
+    only left out. Raises `GitFailure`.
     """
     left = most_mb * _MEGABYTE
     for one in _unpublished(mirror, commit):

@@ -67,7 +67,7 @@ class LfsClient:
         return missing
 
     def upload(self, objects: Sequence[LfsObject], store: Path) -> list[LfsObject]:
-        """Upload the objects that the server lacks; return those that `store` lacks as well.
+        """Upload the objects that the server asks for; return those of them that `store` lacks.
 
         Raises `GitFailure`.
         """

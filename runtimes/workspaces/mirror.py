@@ -135,7 +135,7 @@ class Mirror:
         )
 
     def tracked(self, sha: str, names: Collection[str]) -> Sequence[str]:
-        """Return the given files that the commit `sha` has."""
+        """Return the files of a commit at or below the paths `names`; all if `names` is empty."""
         return git(self.path, "ls-tree", "-r", "--name-only", _sha(sha), "--", *names).splitlines()
 
     def pull_template(self, sha: str) -> str:
@@ -366,7 +366,7 @@ class Mirror:
         return own + git(self.path, "for-each-ref", *shown, "refs/heads").splitlines()
 
     def _published(self, sha: str) -> bool:
-        """Whether the commit is on a branch of GitHub, as last fetched or pushed."""
+        """Whether the commit is on a branch of GitHub, or in what the bot last pushed to one."""
         if not self.contains(sha):
             return False
         refs = ("refs/heads", f"{_OURS}/pushed")

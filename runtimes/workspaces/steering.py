@@ -32,7 +32,8 @@ class Steering:
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
         """Record that `put_back` is to restore files that match `patterns` as `commit` has them.
 
-        They are the held files from now on. Returns whether any has uncommitted changes.
+        They are the held files from now on. Returns whether any has uncommitted changes that
+        `put_back` would lose.
         """
         self._git("read-tree", commit, env=self._env)
         self._leave_out(self._env)

@@ -90,7 +90,7 @@ class Worktree:
 
     @property
     def _is_clone(self) -> bool:
-        """Whether the workspace is or will be a clone. It keeps its kind until it is made again."""
+        """Whether the workspace is or will be a clone; a clone stays one until it is made again."""
         return self._options.kind == CLONE or self._own_origin.is_dir()
 
     @property
@@ -136,7 +136,7 @@ class Worktree:
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """Make a spoiled workspace's bot repository again, and mark the workspace as complete."""
+        """If the workspace is spoiled, make its bot repository again and mark it as complete."""
         if self.spoiled:
             repositories.remove_tree(self._view)
             self._make_view()
@@ -172,7 +172,7 @@ class Worktree:
         return True
 
     def update_origin(self, *commits: str) -> None:
-        """Update a clone's `origin`, with `commits` and their merge bases with `base`."""
+        """Update a complete clone's `origin` with `commits` and their merge bases with `base()`."""
         if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():
@@ -197,7 +197,7 @@ class Worktree:
             return bool(self._status())
 
     def changes(self, base: str) -> WorkspaceChanges:
-        """Return the commits since the commit `base`, and the uncommitted changes."""
+        """Return the commits after `base` up to the checked-out one, and uncommitted changes."""
         with self._locked():
             head, entries = self._checked_out(), tuple(map(readable, self._status()))
             lines = tuple(commits_between(self._git, base, head))
@@ -383,7 +383,7 @@ class Worktree:
         return self._anchor()
 
     def _status(self, untracked: str = "normal", anchor: str = "") -> list[str]:
-        """Return the files' status relative to the commit `anchor`, or to HEAD if it is empty."""
+        """Return the files' status relative to `anchor` or, if empty, to the checked-out commit."""
         head = anchor or self._checked_out()
         if refs.commit_at(self._view, "HEAD") != head:
             # With `-i`, because the files may be newer than the index.

@@ -155,7 +155,10 @@ def _log_request(files: RunFiles) -> str:
 
 
 def _hide_from_git(cache: Path) -> None:
-    """Create the cache folder with its own `.gitignore`, so that it never counts as a change."""
+    """Create the cache folder with its own `.gitignore`, so that it never counts as a change.
+
+    A link or a file in its place is removed.
+    """
     if cache.is_symlink() or cache.is_file():
         cache.unlink()
     write_private(cache / ".gitignore", "*\n")

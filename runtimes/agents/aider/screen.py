@@ -51,6 +51,6 @@ def _subject(screen: str) -> str:
 
 
 def unsent_text(screen: str) -> str:
-    """Return the unsent text at the prompt; empty if there is none."""
+    """Return the text at the prompt, unsent or just sent; empty if the last line has none."""
     shown = last_line(screen)
     return shown.partition("> ")[2] if FILLED_PROMPT.match(shown) else ""

@@ -109,7 +109,10 @@ class ClaudeReader(Reader):
         return (self._files.spool, *([tail.path] if tail else []))
 
     def _read_status(self) -> ClaudeStatus | None:
-        """Return the status of the running process with this conversation, or None if none runs."""
+        """Return the status of the running process with this conversation, or None if none runs.
+
+        Whether it still runs is checked only when its file has changed.
+        """
         known = self._status_file.read() if self._status_file else None
         if known is not None and self._status_file and not self._status_file.changed:
             return known
@@ -138,7 +141,10 @@ class ClaudeReader(Reader):
         return known
 
     def _by_records(self, agent: Agent, screen: str) -> Agent | None:
-        """Return the state according to hooks and transcript, or None if no turn has begun."""
+        """Return the state according to hooks and transcript, or None if no turn has begun.
+
+        The state stays as it was if they report nothing newer than the status file did.
+        """
         began = max(filter(None, (self._hooked.began, self._recorded.began)), default=None)
         if began is None:
             return None
@@ -189,7 +195,10 @@ class ClaudeReader(Reader):
     def _by_status(
         self, agent: Agent, status: ClaudeStatus, screen: str, now: datetime
     ) -> Agent | None:
-        """Return the state according to the status file, or None if its status is unknown."""
+        """Return the state according to the status file, or None if its status is unknown.
+
+        An idle status that may be older than the present turn leaves the state as it was.
+        """
         since = from_seconds(status.status_updated_at / 1000)
         evidence = f"the agent's status file says: {status.status} {status.waiting_for}".rstrip()
         match status.status:

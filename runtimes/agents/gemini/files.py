@@ -80,7 +80,8 @@ def transcripts(files: RunFiles, native: str) -> Sequence[Path]:
 class GeminiMessageParser:
     """Parses one transcript, line by line.
 
-    The program appends a response again whenever it has grown. Each message is returned once.
+    The program appends a response again whenever it has grown. Each message is returned once, as
+    it is in the first line that has it.
     """
 
     def __init__(self) -> None:

@@ -95,7 +95,7 @@ def get(files: RunFiles, kinds: Mapping[str, type[Any]]) -> Sequence[Any] | None
 def _connection(files: RunFiles) -> Iterator[Callable[..., bytes]]:
     """Yield a function that takes method, path and body and returns the response.
 
-    Connecting and every request may raise `OSError`.
+    The block raises `OSError` if connecting or a request fails, or if a response is not 200 OK.
     """
     server = decode_json(read_text(server_file(files)), OpenCodeServer)
     if server is None:

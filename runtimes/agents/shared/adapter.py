@@ -116,9 +116,10 @@ class AgentAdapter(ABC):
         """
 
     def environment(self, files: RunFiles) -> Mapping[str, str]:
-        """Return the environment for the project's own commands: the agent's, without model keys.
+        """Return the environment for the project's own commands, without model keys.
 
-        Creates the folders of the files that the variables name, and empties the prompt's file.
+        It has the variables of the agent type and the run, but none that `prepare` adds. Creates
+        the folders of the files that the variables name, and empties the prompt's file.
         """
         own, keys = self._type, self.login_variables
         public = tuple(name for name in own.pass_env if not _is_key(name, keys))
@@ -294,9 +295,10 @@ def login_variable(
 
 
 def no_variables(agent_type: AgentType, endpoint: Endpoint) -> list[str]:
-    """Return a problem if a program gets no variable and no endpoint, and so has no credentials.
+    """Return a problem if neither variables nor an endpoint are configured for a program.
 
-    Used for programs that support so many providers that the variable a model needs is unknown.
+    Whether those in `pass_env` are set is not checked. Used for programs that support so many
+    providers that the variable a model needs is unknown.
     """
     if endpoint != PROVIDER_DEFAULT or agent_type.pass_env or agent_type.env:
         return []

@@ -44,10 +44,10 @@ _CODE = """FROM sqlite_schema WHERE NOT (
 
 @contextmanager
 def open_database(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of a database for reading. Its queries may take two seconds in total.
+    """Open a copy of a database for reading. Its queries have to end within two seconds.
 
-    Raises `sqlite3.Error`, also where one of the database's files is a link or a pipe, or is too
-    large.
+    The time begins when the copy is opened. Raises `sqlite3.Error`, also where one of the
+    database's files is a link or a pipe, or is too large.
     """
     with tempfile.TemporaryDirectory(prefix="mergewright-") as folder:
         copy = Path(folder, "copy.db")

@@ -41,7 +41,7 @@ class Dialog(Struct, frozen=True, kw_only=True):
     free_text: Callable[[str], AnswerStep | None] | None = None
 
     def step(self, answer: str) -> AnswerStep | None:
-        """Return how to give this answer, or None if it fits no choice and cannot be free text."""
+        """Return the next step of giving this answer; None if the dialog does not take it."""
         number = choice_number(answer, [label for label, _ in self.choices])
         if number is not None:
             return self.choices[number - 1][1]

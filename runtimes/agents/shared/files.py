@@ -91,7 +91,7 @@ def contains(path: Path, text: str) -> bool:
 
 
 def last_line_with(path: Path, text: str) -> str:
-    """Return the last complete line of a file that contains a text; empty if there is none.
+    """Return a file's last complete line that contains a text; empty if there is none.
 
     A line of more than 4 MiB may be missed. Only the file's last 64 MiB are searched.
     """
@@ -227,8 +227,8 @@ class LineTail:
     def to_end(self, most: int = NEW_BYTES) -> Iterator[str]:
         """Return the lines completed since the last call, up to the file's present end.
 
-        Reads about `most` bytes at most, by default 128 MiB. The next call reads the rest of a
-        longer file.
+        Reads about `most` bytes at most, by default 128 MiB: the first block at once, the others
+        while the iterator is consumed. The next call reads the rest of a longer file.
         """
         lines = self.new()
         more = self._more(min(self._size, self.offset + most))

@@ -53,7 +53,10 @@ class HookCall(Struct, frozen=True):
 
 
 def last_call(files: RunFiles, event: str) -> HookCall | None:
-    """Return the last call for an event, such as `PreToolUse`; None if this run has none."""
+    """Return the last call for an event, such as `PreToolUse`.
+
+    Returns None if there is none, or if the last one is another run's.
+    """
     # Quotes within the payload's strings are escaped, so they never match.
     call = decode_json(last_line_with(files.spool, f'"{event}"'), HookCall)
     return call if call is not None and call.run == files.run else None

@@ -91,7 +91,10 @@ class LineMessageReader:
 
 
 def text_parts(content: object) -> list[str]:
-    """Return the texts in a message's list of content parts; other parts are ignored."""
+    """Return the texts in a list of content parts; empty if `content` is not a list.
+
+    Parts without a text are ignored.
+    """
     parts = content if isinstance(content, list) else []
     return [str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part]
 

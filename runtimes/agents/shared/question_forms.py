@@ -63,7 +63,7 @@ class _Arguments(Struct, frozen=True):
 
 
 def parse_questions(arguments: object) -> Sequence[Question]:
-    """Return the questions in a tool's arguments; empty if it is not a question tool."""
+    """Return the questions in a tool's arguments; empty if there are none that can be read."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(arguments, _Arguments).questions
     return ()
@@ -86,9 +86,9 @@ def describe_questions(arguments: object) -> str:
 def parse_answers(questions: Sequence[Question], text: str) -> Sequence[Sequence[str]] | None:
     """Split a text into an answer for each question: labels of choices, or free text.
 
-    A single question gets the whole text, several get a line each. Several choices are separated by
-    commas. Returns None if the number of lines differs from that of the questions, or if a question
-    gets free text where choices have to be ticked.
+    A single question gets the whole text, several get a non-blank line each. Several choices are
+    separated by commas. Returns None if the number of lines differs from that of the questions, or
+    if a question gets free text where choices have to be ticked.
     """
     lines = [text] if len(questions) == 1 else [line for line in text.splitlines() if line.strip()]
     found = [_answer(one, line.strip()) for one, line in zip(questions, lines, strict=False)]

@@ -27,7 +27,7 @@ _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 class UsageCounter:
-    """Sums up the usage of a run by model. Counting the same response again changes nothing."""
+    """Sums up the usage of a run by model. A response that is recorded repeatedly counts once."""
 
     def __init__(self) -> None:
         self._responses = Newest[str, tuple[str, Usage]](_RESPONSES)
