@@ -51,10 +51,11 @@ class ActionDispatcher:
     app_slug: str = ""
 
     def do(self, due: DueAction, check: FinalCheck) -> ActionResult:
-        """Carry out one action and return its result. A failure is a result as well.
+        """Carry out one action and return its result.
 
-        `check` is called right before the effect of an action that takes long to prepare. If it
-        returns a result, the action stops and returns that result.
+        Failures of GitHub, git, runtimes and the file system are results as well. `check` is called
+        right before the effect of an action that takes long to prepare. If it returns a result, the
+        action stops and returns that result.
         """
         try:
             if not due.session:
@@ -99,7 +100,7 @@ class ActionDispatcher:
         return RetryLater(str(failure), outage=failure.outage)
 
     def was_done(self, due: DueAction) -> Completed | None:
-        """Return the result of a withdrawn action if an earlier attempt carried it out, or None.
+        """Return the result of a withdrawn action if the session's facts show its effect, or None.
 
         An earlier attempt may have taken effect without a recorded result. The next decision then
         no longer orders the action. Recognises pushes, new pull requests, updates of branches,
@@ -131,7 +132,7 @@ class ActionDispatcher:
         return isinstance(action, actions.Stop) or session.project in self.locations.projects
 
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """Return the name of the table that the action needs but the configuration lacks, or ""."""
+        """Return the name of the missing configuration table that the action needs, or ""."""
         if isinstance(action, actions.Start) and action.agent:
             return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)
@@ -284,7 +285,7 @@ class ActionDispatcher:
     def _report_check(
         self, session: Session, report: actions.ReportCheck, first: bool
     ) -> Completed:
-        """Write the session's status into a check run. Only a GitHub App may create check runs.
+        """Write the session's status into a check run; do nothing if the bot is not a GitHub App.
 
         `first` says that no earlier attempt can have created the check run, so GitHub is not
         searched for it. See https://docs.github.com/en/rest/checks/runs#create-a-check-run.

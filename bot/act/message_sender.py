@@ -100,7 +100,8 @@ class MessageSender:
 
         Before that, the action is marked as done and its text erased. Other actions are repeated
         after a crash, but repeated keys could confirm a dialog that nobody has read. If keys are
-        lost, the person sees that on the screen and types them again.
+        lost, the person sees that on the screen and types them again. The result is `Completed`
+        even if the keys were not typed; the history then says why.
         """
         if stopped := check():
             return stopped

@@ -87,7 +87,7 @@ class Resource(NamedTuple):
 
     key: str  #: The key of its incident.
     words: re.Pattern[str]  #: Matches the messages of failures that its outage causes.
-    text: str  #: For people: what happened, and the remedy.
+    text: str  #: What happened, and the remedy; may contain `{folder}`.
     #: Takes the data folder and returns whether the outage is over. None for GitHub, because a
     #: request to GitHub may take long and is made in another thread.
     over: Callable[[Path], bool] | None
@@ -168,7 +168,8 @@ class Outages:
     def met(self, message: str) -> bool:
         """Whether an outage of this machine or a container engine caused a failure with `message`.
 
-        Such an outage is remembered, and the next `look` records it.
+        Such an outage is remembered, and `look` records it. While a disk is full, it counts as the
+        cause of every failure.
         """
         found = [one.key for one in RESOURCES if one.words.search(message)]
         if not found and _full(self.folder):
@@ -180,7 +181,7 @@ class Outages:
     def look(self) -> None:
         """Record new outages and close those that are over.
 
-        Does nothing within 2 s of the last call.
+        Looks every 2 s at most; calls in between do nothing.
         """
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return

@@ -43,7 +43,8 @@ log = logging.getLogger(__name__)
 #: How long a frozen action waits before it is checked again.
 _HELD = timedelta(seconds=2)
 #: An action gets at least this many attempts if GitHub answers other requests, but not the
-#: action's request. With the default pauses they take about an hour.
+#: action's request, or if its project is no longer configured. With the default pauses they take
+#: about an hour.
 _OUTAGE_ATTEMPTS = 20
 
 
@@ -52,7 +53,7 @@ class Attempts(Struct, frozen=True, kw_only=True):
 
     most: int  #: The number of attempts.
     first_seconds: float  #: The first pause; each later one is twice as long, up to 300 s.
-    starts: Callable[[str], int]  #: Returns `most` for starts of runs in a repository.
+    starts: Callable[[str], int]  #: Takes a repository; returns the number for starts of runs.
 
 
 @dataclass(eq=False)

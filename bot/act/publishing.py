@@ -55,7 +55,7 @@ class Publishing:
     locations: Locations
     redact: Redaction
     add_paths: Callable[[str, Sequence[str]], None]  #: Records the files that a session changes.
-    signer: signing.CommitSigner | None = None  #: If None, no project's commits are signed.
+    signer: signing.CommitSigner | None = None  #: If None, pushes to be signed are refused.
 
     def publish(
         self, session: Session, publish: actions.Publish, check: FinalCheck
@@ -90,7 +90,7 @@ class Publishing:
     def _sign(
         self, session: Session, mirror: Mirror, publish: actions.Publish, check: FinalCheck
     ) -> ActionResult | None:
-        """Replace the commits by signed ones. Return None if they are signed already.
+        """Replace the commits by signed ones and return the result; None if they are all signed.
 
         Nothing is pushed before the workspace has the signed commits. Otherwise its branch and
         GitHub's would diverge.
@@ -114,7 +114,7 @@ class Publishing:
         return Withdrawn(f"its commits are signed now: {signed}", observed)
 
     def _identified(self, session: Session) -> Mirror:
-        """Look up the current name of the repository on GitHub by its ID; return its mirror.
+        """Look up the repository's current name on GitHub, by its ID if known; return its mirror.
 
         A push is addressed to a name, and after a rename another repository may have taken the old
         name. This is needed before the bot's first push and after a refused push. At every other
@@ -300,7 +300,7 @@ def made(mirror: Mirror) -> Mirror:
 
 
 def _base(session: Session, mirror: Mirror) -> str:
-    """Return the commit with which the branch's pull request is compared."""
+    """Return the tip of the open pull request's base branch, or else the session's base commit."""
     onto = [pull.base_branch for pull in session.pulls if pull.state is PullState.OPEN]
     return (mirror.head_of(onto[0]) if onto else None) or session.work.base
 

@@ -31,7 +31,8 @@ class RetryLater(Struct, frozen=True):
     """The action could not be carried out now, and another attempt may succeed."""
 
     why: str
-    at: datetime | None = None  #: When it may succeed; if None, after the usual backoff.
+    #: When it may succeed. The attempt is then not counted. If None, after the usual backoff.
+    at: datetime | None = None
     #: Whether the action gets more attempts than usual, because GitHub did not answer its request,
     #: or its project is not configured. The attempt is not counted if GitHub answers no other
     #: request either.
@@ -39,7 +40,7 @@ class RetryLater(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The action cannot be carried out, and no other attempt changes that."""
+    """The action cannot be carried out, and merely repeating it would not change that."""
 
     why: str
     reason: Reason | None = None  #: If None, the usual reason for its kind of action.

@@ -21,8 +21,8 @@ def isolation_spec(
     """Return the isolation of a session's programs.
 
     `variables` returns the environment variables by which isolated programs use the proxy. Raises
-    `NotIsolated` if the required isolation does not work, or if none is required and no sandbox
-    works.
+    `NotIsolated` if the configured isolation does not work, or if no isolation is configured and no
+    sandbox works.
     """
     kind = isolation_of(settings, session.project, session.agent_type)
     if kind == NOT_ISOLATED.kind:

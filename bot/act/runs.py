@@ -162,7 +162,7 @@ class AgentRuns:
         return Completed(result=f"run {start.run}", observed=seen)
 
     def stop(self, session: Session, run: int) -> Completed:
-        """End the agent's program and all processes that it started; the workspace stays."""
+        """End the agent's program, all its processes and a running set-up; the workspace stays."""
         end_programs(self.locations, self.archive, session, run)
         cancel(self.locations, session, WorkspaceStep.SETUP)
         return Completed(
@@ -189,7 +189,7 @@ class AgentRuns:
     def _limits(self, session: Session, mode: str) -> RunLimits:
         """Return what the run may use.
 
-        `mode` is its permission mode, or empty for that of the agent type.
+        `mode` is the permission mode chosen for it, or empty; profiles may require a stricter one.
 
         Raises `NotEnforced` if the agent's program cannot enforce a limit.
         """
@@ -320,7 +320,7 @@ def values_of(session: Session, base_branch: str) -> dict[str, str]:
 
 
 def discussion_prompt(issue: Issue, items: Sequence[Mapping[str, str]]) -> Prompt | None:
-    """Return the prompt with an issue's labels, milestone, links and comments.
+    """Return the prompt with an issue's labels, milestone, comments, and what refers to it.
 
     `items` are the comments. Returns None if the issue has none of these.
     """

@@ -49,7 +49,10 @@ class StrandedRuns:
         self.store.incidents.report(INCIDENT, text, self.clock())
 
     def end_all(self) -> None:
-        """If the proxy lost its port, end the runs that use that port, and close the incident."""
+        """If the proxy lost its port, end the runs that use that port, then close the incident.
+
+        If one of them cannot be ended, the incident stays open, and the next call tries again.
+        """
         if all(incident.key != INCIDENT for incident in self.store.incidents.current()):
             return
         try:

@@ -62,8 +62,8 @@ def fetch_lfs(
 ) -> None:
     """Fetch the Git LFS files that belong to the workspace's branch and to `commits`.
 
-    With `write`, the branch's LFS files are written into the checkout. Raises `LfsUnavailable` and
-    `GitFailure`.
+    With `write`, the branch's LFS files are written into the checkout. Files that GitHub lacks are
+    only logged. Raises `LfsUnavailable` and `GitFailure`.
     """
     most, mirror = _most(locations, session), locations.mirror(session.project)
     if not most or not workspace.has_lfs:

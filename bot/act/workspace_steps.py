@@ -103,6 +103,9 @@ class WorkspaceSteps:
 
 
 def cancel(locations: Locations, session: Session, step: WorkspaceStep) -> None:
-    """End a running step of a session's workspace. The step starts over when it is next needed."""
+    """End a step of a session's workspace if it runs. It starts over when it is next needed.
+
+    A teardown starts over even if it was done, because the workspace is in use again.
+    """
     if locations.host.steps.cancel(session.id, step):
         locations.paths.step_token(session.id).unlink(missing_ok=True)

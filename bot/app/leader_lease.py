@@ -30,10 +30,12 @@ class LeaderLease:
     data: Path
     seconds: float  #: How long the lease is valid without a renewal.
     clock: Clock
-    on_lead: Callable[[], None]  #: Called when this bot gets the lease.
+    #: Called when this bot gets the lease; again at the next renewal if it raised an exception.
+    on_lead: Callable[[], None]
     stopping: Event  #: Set if the lease is lost, or by others to stop the bot. Ends the renewals.
     standby_reason: str = field(default="starting", init=False)  #: Empty once it got the lease.
-    lost: bool = field(default=False, init=False)  #: Whether another bot took the lease.
+    #: Whether another bot took the lease from this one.
+    lost: bool = field(default=False, init=False)
     _epoch: int | None = field(default=None, init=False)
     _until: datetime | None = field(default=None, init=False)
 

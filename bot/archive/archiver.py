@@ -1,4 +1,4 @@
-"""Archives the files that agents write, with secrets masked, to restore lost home folders.
+"""Archives agents' transcripts and progress notes, secrets masked, to restore lost home folders.
 
 ARCHIVE/SESSION/PATH       a copy of the session's file PATH, extended as the file grows
 ARCHIVE/SESSION/PATH.1     a copy from before the file was truncated or replaced; the next is `.2`
@@ -67,7 +67,7 @@ class Archive:
                 log.warning("%s: its records were not archived: %s", session.id, error)
 
     def keep(self, session: LiveSession | Session) -> None:
-        """Copy what has changed in a session's files.
+        """Copy what has changed in the records (`LocalRecords.files`) of a session's runs.
 
         If files fail, the others are still copied; then the first `OSError` is raised.
         """
@@ -116,7 +116,7 @@ class Archive:
             shutil.rmtree(self._root / session)
 
     def put_back(self, session: str) -> None:
-        """Restore the files that are missing from a session's home, from its archive."""
+        """Restore the archived files that are missing from a session's home."""
         with self._lock:
             archived = self._root / session
             copies = {

@@ -68,7 +68,7 @@ class Item(Struct, frozen=True, kw_only=True):
     name: str
     goes: bool  #: Whether it is to be removed.
     why: str
-    bytes: int = 0  #: About how many it takes, on disk or in the database.
+    bytes: int = 0  #: About how many it takes, on disk or in the database; 0 if not measured.
 
 
 class Busy(Exception):
@@ -98,7 +98,7 @@ def _found(
 
 @dataclass(eq=False)
 class Retention:
-    """Plans the removal of data and carries it out, in only one process at a time."""
+    """Plans the removal of data, and carries it out in only one process at a time."""
 
     store: Store
     locations: Locations
@@ -123,7 +123,10 @@ class Retention:
         Stray programs are those of sessions that are unknown or over. Archives of sessions that are
         over are compressed first.
 
-        Returns the items that were to be removed. If one could not be removed, its `goes` is false.
+        Returns the items that were to be removed. If an error of the disk, Git or the runtime kept
+        one, its `goes` is false. Data that was kept because its session became active meanwhile
+        still has `goes` true.
+
         Raises `Busy` if another process is cleaning up.
         """
         with self._alone():

@@ -111,7 +111,10 @@ def whoami(config: Config = None, server: Server = "", as_json: Json = False) ->
 
 
 def _stored(known: "Logins", url: str) -> str:
-    """Return the stored token of a server if it still works, else an empty string."""
+    """Return a server's stored token; empty if there is none, or if the server refuses it.
+
+    Says on standard error if it was refused. Raises `CliError` if the server does not answer.
+    """
     from contextlib import closing
 
     from bot.cli import remote

@@ -84,8 +84,8 @@ class SmokeTestResult(Struct, frozen=True, kw_only=True):
 
     succeeded: bool
     says: str
-    seconds: float  #: How long the round trip took.
-    remedy: str = ""  #: If empty, no remedy is known.
+    seconds: float  #: How long it took, including making the repository and the workspace.
+    remedy: str = ""  #: If empty, none is needed or known.
 
 
 class AgentHealth(Struct, frozen=True, kw_only=True):
@@ -226,7 +226,8 @@ def _problems(health: AgentHealth, prefix: str) -> Iterator[Text]:
 def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
     """Run a smoke test: start the program as in a session, but in a temporary repository.
 
-    `patience` is the time limit in seconds.
+    `patience` is the time limit in seconds. Raises `RuntimeFailure` or `GitFailure` if the program
+    cannot be started.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:

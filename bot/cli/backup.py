@@ -12,7 +12,7 @@ from bot.system.locations import Paths
 
 
 def back_up(config: Path | None, file: Path, *, as_json: bool) -> None:
-    """Write a backup. Raises `CliError`, `OSError`."""
+    """Write a backup to `file`, replacing it if it exists. Raises `CliError`, `OSError`."""
     settings = context.settings(config)
     with context.store(settings) as store, progress(f"Writing {file} ..."):
         backup.back_up(store, Paths(settings.data), file)

@@ -21,7 +21,7 @@ _Complete = Callable[[typer.Context, str], list[str]]
 
 #: Texts that shells read as one word without quotes.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-#: The most session IDs that are offered.
+#: How many session IDs are read; of these, those that match the typed text are offered.
 _MOST = 200
 #: How long to wait while another process locks the database, in seconds.
 _BUSY_SECONDS = 0.05
@@ -52,7 +52,7 @@ def _settings(params: dict[str, Any]) -> "Settings":
 
 
 def _sessions(settings: "Settings") -> Iterator[str]:
-    """Yield the IDs of the newest sessions, first those of sessions that have not ended."""
+    """Yield the IDs of sessions that have not ended, then of ended ones, each newest first."""
     import sqlite3
 
     from config.settings import DATABASE

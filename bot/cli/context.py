@@ -60,7 +60,7 @@ def file(config: Path | None) -> Path:
 def settings(config: Path | None) -> Settings:
     """Return the settings, including the projects that the bot found in the App's installations.
 
-    Raises `CliError` if they cannot be read.
+    Raises `CliError` if anything is unreadable or invalid.
     """
     path = file(config)
     with config_errors():
@@ -72,7 +72,8 @@ def settings(config: Path | None) -> Settings:
 def with_installed(found: Settings) -> Settings:
     """Return the settings with the projects that the bot found in the App's installations.
 
-    Raises `CliError` if the database, which has them, cannot be used.
+    These are in the database; as long as there is none, the settings are returned unchanged.
+    Raises `CliError` if the database cannot be used.
     """
     if not found.installation.repositories or not Paths(found.data).database.exists():
         return found
@@ -213,7 +214,7 @@ def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
 
 
 def exit_code(failure: Exception) -> int:
-    """Return the exit code of a command that fails with this exception."""
+    """Return a command's exit code after a failure of the store or the server."""
     return StoreDamaged.EXIT_CODE if isinstance(failure, StoreDamaged) else PROBLEM
 
 

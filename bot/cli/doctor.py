@@ -93,7 +93,7 @@ def refusals(installed: Installation) -> list[str]:
 
 
 def _loading(remedy: str, folder: Path) -> str:
-    """Return `remedy`; if it says to set a variable that the secrets file has, say to load that."""
+    """Return `remedy`; if it says to set a variable of the secrets file, say to load that file."""
     names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
     if not names:
         return remedy
@@ -314,7 +314,7 @@ def isolation(installed: Installation) -> CheckResult:
 
 
 def git_lfs(installed: Installation) -> CheckResult | None:
-    """Check that git-lfs is installed, or return None if no project's base branch needs it."""
+    """Check that git-lfs is installed; None if no base branch in a mirror is known to need it."""
     using = [name for name in installed.settings.projects if _uses_lfs(installed, name)]
     if not using:
         return None

@@ -110,7 +110,8 @@ class OutputScan(Struct, kw_only=True):
 def examine(config: Path | None, repository: str, patience: float, *, as_json: bool) -> bool:
     """Print a line for each result, and return whether nothing failed.
 
-    `patience` is the time limit in seconds. Raises `CliError` if no project has the repository.
+    `patience` is the time limit in seconds. Raises `CliError` if the configuration is invalid or
+    no project has the repository.
     """
     installed = sandbox.installation(config)
     project = project_of(installed.settings.projects, repository)

@@ -84,7 +84,7 @@ class Interview:
 
 
 def run(given: InitOptions, *, asks: bool) -> None:
-    """Ask for missing options, check all, and write the files. Raises `CliError`."""
+    """Ask for missing options, check all, write the files and set up GitHub. Raises `CliError`."""
     setup.check_folder(given.folder)
     setup.check_api_url(given.api_url)
     interview = Interview(asks=asks)

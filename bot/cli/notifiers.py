@@ -118,7 +118,7 @@ def _unfit(installed: Installation, name: str) -> Iterator[str]:
 
 
 def check(installed: Installation) -> CheckResult:
-    """Check the secrets of all notifiers, and whether their receivers can be reached."""
+    """Check all notifiers' secrets, and connect to the receivers whose addresses are known."""
     if not installed.settings.notify:
         return ok("none configured")
     unfit: list[str] = []

@@ -51,7 +51,7 @@ class SessionReader(Protocol):
         """Return the names of the projects."""
 
     def sessions(self, query: SessionQuery) -> list[SessionSummary]:
-        """Return the sessions that match."""
+        """Return the sessions that match, at most `query.limit`."""
 
     def incidents(self) -> list[Incident]:
         """Return the open incidents that the person may see."""
@@ -73,7 +73,8 @@ class SessionReader(Protocol):
     ) -> list[UsageTotal]:
         """Return sums of usage, one for each session, day or whatever else `by` names.
 
-        `session`, `project` and `among` select the usage; an empty name selects all.
+        `session`, `project` and the agent, person and days of `among` select the usage; an empty
+        text selects all.
         """
 
     def prices(self, session: str) -> PriceNotes:
@@ -83,16 +84,16 @@ class SessionReader(Protocol):
         """
 
     def agents(self) -> list[AgentRecord]:
-        """Return the records of all agents."""
+        """Return the records of all agents that are configured or ever had a session."""
 
     def agent(self, name: str) -> FoundAgent:
-        """Return one agent with its sessions."""
+        """Return one agent with all its sessions, including ended ones."""
 
     def failed_deliveries(self) -> list[DeliveryEntry]:
         """Return all webhook deliveries that could not be processed, newest first."""
 
     def last_deliveries(self) -> list[DeliveryEntry]:
-        """Return the last webhook deliveries in every state, newest first."""
+        """Return the last 50 webhook deliveries, whatever their states, newest first."""
 
 
 class LocalReader:

@@ -39,7 +39,10 @@ def loader(config: Path | None) -> Callable[[], tuple[Settings, Secrets]]:
 
 
 def reload(config: Path | None) -> ReloadResult:
-    """Make the bot on this machine reload, and return the result. Raises `CliError`."""
+    """Make the bot on this machine reload; return the result, which may be a refusal.
+
+    Raises `CliError`, also if there is no result within a minute.
+    """
     settings = context.settings(config)
     with context.store(settings) as store:
         bot = store.lease.bot(utc_now()) or ""

@@ -83,11 +83,11 @@ class TokenRefused(CliError):
 
 
 class Forbidden(CliError):
-    """The token does not allow the request."""
+    """The token, or the person for whom it acts, is not allowed to do what is requested."""
 
 
 class NotFound(CliError):
-    """The server does not have the requested object."""
+    """The server does not have the requested object, or the person may not see it."""
 
 
 def no_session(id: str) -> str:
@@ -147,7 +147,10 @@ class RemoteServer:
         return self._send("GET", "account", RemoteAccount)
 
     def sessions(self, query: SessionQuery) -> list[SessionSummary]:
-        """Return the sessions that match, at most `query.limit`, read page by page."""
+        """Return the sessions that match, newest first, at most `query.limit`.
+
+        The query's `sort`, `cursor` and `projects` are ignored.
+        """
         found, cursor = list[SessionSummary](), ""
         while len(found) < query.limit:
             wanted = {
@@ -168,7 +171,7 @@ class RemoteServer:
         return found
 
     def projects(self) -> list[str]:
-        """Return the names of the projects."""
+        """Return the names of the projects that the person may see."""
         return [one.name for one in self._send("GET", "projects", list[_Project])]
 
     def board(self, search: str) -> Board:
@@ -214,7 +217,7 @@ class RemoteServer:
         """Give a session a command. Returns the command's key.
 
         `text` is the argument of the command. `head` is the commit that the person has seen, for
-        `merge`; it is empty for other commands.
+        `merge`; if it is empty, the server takes the current head.
         """
         path = f"sessions/{quote(id)}/commands"
         return self._post(path, {"kind": kind, "text": text, "head": head})
@@ -233,11 +236,11 @@ class RemoteServer:
         return self._send("GET", f"commands/{quote(key)}", CommandOutcome)
 
     def freezes(self) -> list[Freeze]:
-        """Return all freezes."""
+        """Return the freezes that the person may see."""
         return self._send("GET", "freezes", list[Freeze])
 
     def set_frozen(self, scope: str, *, frozen: bool) -> list[Freeze]:
-        """Freeze or unfreeze a scope (see `Freeze`). Returns all freezes."""
+        """Freeze or unfreeze a project or everything (see `Freeze`); return as `freezes` does."""
         path = f"freezes/{quote(scope or 'all')}"
         return self._send("PUT" if frozen else "DELETE", path, list[Freeze])
 

@@ -23,7 +23,10 @@ _MOST = 2_000  #: Characters shown of a value; a message to an agent may contain
 
 
 def session(config: Path | None, session_id: str, *, as_json: bool) -> bool:
-    """Replay a session's decisions, print the differences, and return whether there are none."""
+    """Replay a session's decisions, print the differences, and return whether there are none.
+
+    Decisions whose facts have expired are skipped and counted in the output. Raises `CliError`.
+    """
     with context.store(context.settings(config)) as store:
         name = context.session(store, session_id).id
         found = list(replay(store.decisions.replayable(name)))

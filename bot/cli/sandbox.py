@@ -52,7 +52,10 @@ def installation(config: Path | None) -> Installation:
 
 
 def run(config: Path | None, project: str, command: Sequence[str]) -> int:
-    """Run a shell or a command in a sandbox and return its exit code. Raises `CliError`."""
+    """Run a shell or a command in a sandbox and return its exit code. Raises `CliError`.
+
+    If the set-up fails, a command is not run, and the set-up's exit code is returned.
+    """
     installed = installation(config)
     projects = installed.settings.projects
     if project not in projects:

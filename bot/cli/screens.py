@@ -205,7 +205,7 @@ def queue_reason(one: QueuePlace | QueuedSession) -> str:
 
 
 def color(status: str) -> str:
-    """Return the color of a status: red if bad, green if good, dim if ended, cyan otherwise."""
+    """Return the color of a status: red for trouble, green if good, else dim if ended or cyan."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:
@@ -283,7 +283,7 @@ def _add_state(rows: Table, detail: SessionDetail) -> None:
 
 
 def add(rows: Table, name: str, *lines: str) -> None:
-    """Add a named row; control characters in the lines are removed."""
+    """Add a named row; empty lines, and control characters in the lines, are removed."""
     rows.add_row(Text(name, "dim"), Text("\n".join(plain(line) for line in lines if line)))
 
 

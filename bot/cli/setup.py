@@ -70,7 +70,7 @@ def app(
     organization: bool,
     keys: Mapping[str, str] = {},
 ) -> None:
-    """Have a person create and install a GitHub App in the browser, and write the files.
+    """Have a person create and install an App in the browser; write the files, create the label.
 
     `port` is that of the setup page on this machine; 0 picks a free one. `keys` are model keys to
     store in the files, by environment variable. Raises `CliError`.
@@ -137,7 +137,10 @@ def token(wanted: files.SetupRequest, folder: Path) -> None:
 
 
 def check_token(api_url: str, repository: str, token: str) -> str:
-    """Return the login of a token's account. Raises `CliError` if it may not write."""
+    """Return the login of a token's account.
+
+    Raises `CliError` if GitHub fails, or if the account may not write to the repository.
+    """
     try:
         with closing(GitHub(api_url, Credentials(token=token))) as github:
             login = github.read.me()
@@ -169,7 +172,7 @@ def store_token(
 
 
 def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> list[str]:
-    """Create the webhook. If refused, returns what a person has to do."""
+    """Create the webhook, unless one has this URL. If refused, returns what a person has to do."""
     url = webhook_url(wanted.public_url)
     try:
         github.setup.create_webhook(wanted.repository, url, secret, ["*"])

@@ -42,7 +42,7 @@ def spawn(
 ) -> None:
     """Request a session, and print its ID and status.
 
-    `metadata` are `KEY=VALUE` pairs. Raises `CliError`, also if the request is refused.
+    `metadata` are `KEY=VALUE` pairs. Raises `CliError`; a refusal is handled as by `report`.
     """
     wanted = replace(wanted, metadata=dict(metadata_pair(pair) for pair in metadata))
     if server:

@@ -42,8 +42,8 @@ WAITS: Final = "Waiting for the bot to apply it ..."
 _WAIT_SECONDS = 15.0
 _POLL_SECONDS = 0.1
 _REMOTE_POLL_SECONDS = 0.5
-#: The issue number at the end of a session ID.
 _NAMES_ISSUE = "to start an agent on an issue, name it as PROJECT-NUMBER"
+#: The issue number at the end of a session ID.
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -59,7 +59,7 @@ def submit(
     as_json: bool,
     server: str = "",
 ) -> None:
-    """Submit a command and print its outcome. Raises `CliError`, also if it is refused.
+    """Submit a command and print its outcome, as `report` does. Raises `CliError`.
 
     If `pull` is the number of a pull request, its last known head commit is sent with the command.
     `resume` is the ID of a conversation that a new session continues; empty for none.
@@ -134,7 +134,10 @@ def set_frozen(
 def set_metadata(
     config: Path | None, server: str, id: str, values: Sequence[str], *, as_json: bool
 ) -> None:
-    """Set `KEY=VALUE` pairs of a session and print all its metadata. Raises `CliError`."""
+    """Set `KEY=VALUE` pairs of a session and print all its metadata. `KEY=` removes a key.
+
+    Without pairs, only prints. Raises `CliError`.
+    """
     pairs = dict(metadata_pair(value) for value in values)
     if server:
         with closing(RemoteServer(server)) as remote:
@@ -186,7 +189,7 @@ def give(
 ) -> CommandOutcome:
     """Give a session a command and return its outcome, as `outcome_of` does. Raises `CliError`.
 
-    `head` is the commit that the person has seen, for `merge`; empty for other commands.
+    `head` is the commit that the person has seen, for `merge`; if empty, the current one is taken.
     """
     key = f"cli:{uuid.uuid4()}"
     try:

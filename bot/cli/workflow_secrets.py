@@ -90,7 +90,7 @@ def _secrets_in(node: tuple[str, yaml.ScalarNode]) -> Iterator[str]:
 
 
 def _runs_for_branches(document: yaml.Node | None) -> bool:
-    """Whether the workflow is run for a branch with an agent's commits."""
+    """Whether the workflow may run for a branch with an agent's commits. True if unclear."""
     if not isinstance(document, yaml.MappingNode):
         return document is not None
     keys = [_text(name) for name, _ in document.value]

@@ -92,7 +92,7 @@ class Assignment:
         return self.choose(name, session.project, session.requester, about)
 
     def handover_blocker(self, session: Session, name: str) -> str:
-        """Return why a session cannot move to this agent or agent type now; empty if it can.
+        """Return which limit bars a session from moving to this agent or type now; empty if none.
 
         Also empty if the session has that agent or type already.
         """

@@ -133,7 +133,7 @@ class Opening:
         return _edited(candidate, "the command")
 
     def _not_to_adopt(self, candidate: Candidate) -> str:
-        """Return why a pull request is not adopted; empty if it is."""
+        """Return what bars a pull request from being adopted; empty if nothing."""
         adopted = candidate.adopted
         if adopted is None:
             return "only an open pull request can be adopted"
@@ -161,7 +161,7 @@ class Opening:
             self.store.commands.add_granted(session.id, command)
 
     def _not_permitted(self, candidate: Candidate, actor: str) -> str:
-        """Return why a label is ignored; empty if it takes effect.
+        """Return why a label is ignored; empty if it is not.
 
         A person without write access who added the label is recorded for `notify_outsiders`.
         """
@@ -297,7 +297,8 @@ def notify_outsiders(
 ) -> int:
     """Reply to recorded people without write access who have no reply yet; return their number.
 
-    The comments are added to the outbox. Nobody gets a reply in a silenced repository.
+    The comments are added to the outbox. People in a silenced repository are counted, but get no
+    reply, not even later.
     """
     recorded = outsiders.unnotified()
     for one in recorded:

@@ -70,7 +70,7 @@ class Reconciler:
     _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
-        """Reconcile every due session, the longest overdue first; return the number of sessions."""
+        """Reconcile every due session, longest overdue first; count them as `reconcile` does."""
         reconciled = 0
         while due := self.store.sessions.due(self.clock(), _BATCH):
             settled = self.reconcile(due)
@@ -160,7 +160,7 @@ class Reconciler:
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _configured(self, facts: Facts) -> Facts:
-        """Return the facts with the configured agents, permission modes and project settings."""
+        """Return the facts with configured agents and modes, and whether the project is gone."""
         return replace(
             facts,
             agents=self.agents,
@@ -198,7 +198,7 @@ class Reconciler:
     def _recorded(
         self, loaded: LoadedSession, decided: SessionDecision, added: Sequence[str]
     ) -> None:
-        """Remember which actions a recorded decision wanted, and announce the new ones."""
+        """If a recorded decision has new actions, announce them and remember all that it wanted."""
         session, record = loaded.session, decided.record
         if decided.ended is not None:
             self._confirmed.pop(session, None)

@@ -114,7 +114,7 @@ def play(
     `agent` and `model` are as on the command line; `tell` prints the steps. The bot is killed at up
     to `kills` random moments. Port 0 picks a free port. `isolation` is that of the agents, or empty
     for the strongest that works here. With `keep`, everything keeps running until the person at the
-    terminal presses Ctrl-C.
+    terminal presses Ctrl-C, and problems are not reported.
     """
     summary = Summary()
     begun = time.monotonic()

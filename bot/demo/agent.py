@@ -27,7 +27,7 @@ _WORD = re.compile(r'the word "([a-z]+)"')
 #: because a message with the answer may repeat the question.
 ASKS = "Ask me which word to add"
 _QUESTION = 'Which word shall I add? Answer like this: the word "..."'
-#: The tokens and dollars that each commit is said to have cost.
+#: The input tokens and the dollars that each commit is said to have cost.
 _TOKENS, _DOLLARS = 18_000, 0.11
 _PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
 

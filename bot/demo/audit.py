@@ -90,7 +90,7 @@ def prompts(model: ModelServer) -> Iterator[str]:
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:
-    """Yield a sentence for each thing that the demo left on this machine."""
+    """Yield a sentence for each worktree, process or control group that the demo left behind."""
     paths = Paths(bot.folder / "data")
     if (paths.host / "workspaces" / session).exists():
         yield f"the worktree of {session} is still there"

@@ -131,8 +131,9 @@ class BotProcess:
     ) -> None:
         """Write the text `config` to the bot's configuration file, without starting the bot.
 
-        `secrets` are environment variables for the bot. Its configuration and log are the files
-        `NAME.toml` and `NAME.log` in the folder, so bots in one folder need different names.
+        `secrets` are environment variables for the bot, among them MERGEWRIGHT_PAGE_TOKEN. Its
+        configuration and log are the files `NAME.toml` and `NAME.log` in the folder, so bots in one
+        folder need different names.
         `descriptors` is a hard limit on the bot's open files; if 0, the limit of this process
         applies. `module` is the Python module of the bot's command line.
         """
@@ -206,18 +207,18 @@ class BotProcess:
         return None
 
     def kill(self) -> None:
-        """Kill the bot with SIGKILL."""
+        """Kill the bot with SIGKILL, and wait for its end."""
         self._end(signal.SIGKILL)
 
     def abort(self) -> None:
-        """End the bot with SIGABRT.
+        """End the bot with SIGABRT, and wait for its end.
 
         With PYTHONFAULTHANDLER set, it logs the stacks of its threads.
         """
         self._end(signal.SIGABRT)
 
     def stop(self) -> None:
-        """Stop the bot with SIGTERM."""
+        """Stop the bot with SIGTERM, and wait for its end without a time limit."""
         self._end(signal.SIGTERM)
 
     @contextmanager

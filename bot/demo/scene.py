@@ -151,7 +151,7 @@ class Scene:
             threading.Thread(target=self._play, args=(pull, task), daemon=True).start()
 
     def _play(self, pull: Pull, task: Task) -> None:
-        """Handle a new head: run the check, then review it."""
+        """Handle a new head: run the check and, if it passes and the task is played, review it."""
         head = pull.head
         self._tell(f"pull request #{pull.number} is at {head[:7]}", pull.url)
         passed, log = self._check(head, task)

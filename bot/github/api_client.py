@@ -1,8 +1,8 @@
 """Sends authenticated requests to GitHub's REST and GraphQL APIs within the rate limits.
 
-A write sleeps until its turn; reads do not wait. Failed requests are retried by the callers, with
-one exception: if GitHub refuses an App's token (401), or a JWT because the bot's clock is wrong,
-the request is sent once more, with a new token or JWT.
+A write sleeps until its turn, or raises `TryLater` if too many are ahead; reads do not wait. Failed
+requests are retried by the callers, with one exception: if GitHub refuses an App's token (401), or
+a JWT because the bot's clock is wrong, the request is sent once more, with a new token or JWT.
 """
 
 import re
@@ -61,7 +61,7 @@ class ApiClient:
     requests as the App; `shape` is the type of the decoded response, or of each item of a list.
 
     Raises (every method that sends a request):
-        TryLater: GitHub cannot answer now, a rate limit is exhausted, or a write has to wait.
+        TryLater: GitHub cannot answer now, a rate limit is exhausted, or a write is not sent now.
         Refused: GitHub refuses the request.
     """
 
@@ -117,7 +117,7 @@ class ApiClient:
     def contents(
         self, repository: str, url: str, params: Mapping[str, str] = {}
     ) -> Iterator[tuple[GitHubRequest, bytes]]:
-        """Yield the pages of a list as undecoded bytes, each with its request.
+        """Yield the undecoded pages of the list at `url`, relative to the API, with their requests.
 
         https://docs.github.com/rest/guides/using-pagination-in-the-rest-api
         """
@@ -136,7 +136,7 @@ class ApiClient:
         return decode(request, self._ask(repository, request).content, shape)
 
     def do(self, repository: str, method: str, path: str, body: object = None) -> None:
-        """Send a request and ignore the response."""
+        """Send a request and ignore the content of the response."""
         self._ask(repository, GitHubRequest(method, self._url(repository, path), body=body))
 
     def log(self, repository: str, path: str) -> str:
@@ -161,13 +161,13 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send a query with `graphql`; return the field `repository` of the response, or None."""
+        """Send a query with `graphql`; return the `repository` of its result; None without one."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None
 
     def mutate(self, repository: str, name: str, variables: Mapping[str, object]) -> None:
-        """Send a mutation and ignore the response; see `graphql`."""
+        """Send a mutation with `graphql` and ignore the data in the response."""
         self.graphql(repository, name, Raw, variables)
 
     def graphql(
@@ -180,8 +180,8 @@ class ApiClient:
     ) -> T | None:
         """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
 
-        The variables `owner` and `name` are set from `repository`. Any other error in the
-        response raises an exception, unless it is about an optional field, which is then null.
+        The variables `owner` and `name` are set from `repository`. An unknown repository or
+        another error raises an exception; only an unreadable optional field is null instead.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):
@@ -320,7 +320,7 @@ class ApiClient:
     def _query(
         self, repository: str, label: str, text: str, variables: Mapping[str, object]
     ) -> tuple[Envelope, Mapping[str, str]]:
-        """Send a query; return the decoded response and its headers."""
+        """Send a query; return the envelope and the headers of the response."""
         owner, _, name = self.aliases.name(repository).partition("/")
         place = {"owner": owner, "name": name} if repository else {}
         body = {"query": text, "variables": {**place, **variables}}

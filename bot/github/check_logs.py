@@ -23,7 +23,7 @@ _MAX_LINES, _MAX_LINE_LENGTH, _MAX_LENGTH = 50, 400, 8_000
 
 
 def check_report(api: ApiClient, repo: str, run_id: int) -> CheckReport:
-    """Return the shortened log of a check run (or else its output) and its annotations.
+    """Return the shortened log of a check run (or else its output) and up to 20 annotations.
 
     `run_id` is the check run's id, which is also the id of its GitHub Actions job, if any.
     """

@@ -52,7 +52,7 @@ class CheckIdentity(NamedTuple):
 
 
 class BaseChecks(Struct, frozen=True, kw_only=True):
-    """The checks of the base branch's last commits and of recent pull requests merged into it."""
+    """The checks that failed on a base branch, and those of recent pull requests merged into it."""
 
     #: Names of the checks that ran for the merged pull requests, and so probably for others.
     expected: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class BaseChecks(Struct, frozen=True, kw_only=True):
 def checks_of(
     pages: Iterable[PullRequest], required: frozenset[str] | None, me: str, base: BaseChecks
 ) -> tuple[Check, ...]:
-    """Return the newest run of each check. Required checks without any run count as pending.
+    """Return the newest run of each check, and each required check without a run as pending.
 
     `pages` are the pages of one pull request, `required` the names of its required checks, and `me`
     is the bot's login: the bot's own check runs and statuses are left out.
@@ -116,7 +116,7 @@ def _is_below(required: str, context: HeadCheck) -> bool:
 
 
 def needs_base_checks(checks: Sequence[Check]) -> bool:
-    """Whether the checks of the base branch have to be read: a check failed, or none ran."""
+    """Whether to read the base branch's checks: one failed, or there is none but skipped ones."""
     states = {check.state for check in checks}
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 

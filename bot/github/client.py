@@ -1,4 +1,4 @@
-"""Combines reads, writes and git access into the GitHub client that the bot uses."""
+"""Combines reads, writes and the password for git into the GitHub client that the bot uses."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -63,7 +63,7 @@ class GitHub:
         """Return a context manager that caches REST responses: lists, and repositories read by id.
 
         Only reads inside the block by the same thread are cached, and none if the block raises.
-        Unchanged responses do not count against the rate limit:
+        The requests are still sent, but unchanged responses do not count against the rate limit:
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
         """
         return self._api.etag_cache.caching()
@@ -73,7 +73,10 @@ class GitHub:
         return self._api.convert_manifest(code, shape)
 
     def git_password(self, repository: str) -> str:
-        """Return the password with which git fetches and pushes a repository."""
+        """Return the password with which git fetches and pushes a repository.
+
+        With an App, this may request a token, and so raise `TryLater` or `Refused`.
+        """
         return self._api.tokens.of_git(repository)
 
     def server_time(self) -> datetime:

@@ -71,7 +71,7 @@ class NotInstalled(TryLater):
 
 
 class Refused(GitHubFailure):
-    """GitHub refuses the request, and will refuse it again until a person changes something."""
+    """GitHub refuses the request, and would refuse it again unless something changes."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -83,7 +83,7 @@ class Conflicted(Refused):
 
 
 class IgnoreRefused:
-    """Context manager that suppresses a `Refused` with one of these status codes or texts."""
+    """Context manager that suppresses a `Refused` by its status code, or part of its message."""
 
     def __init__(self, *known: int | str) -> None:
         self._known = known

@@ -43,13 +43,13 @@ class PullFingerprint(Fingerprint, frozen=True):
 
 
 class HeadBranch(GraphQLShape, frozen=True):
-    """The branch of a pull request."""
+    """The head branch of a pull request."""
 
     head_ref_name: str
 
 
 def branch_in(data: Raw) -> str:
-    """Return the branch from a pull request's data in a batch; empty if null or invalid."""
+    """Return the head branch from a pull request's data in a batch; empty if null or invalid."""
     try:
         return msgspec.json.decode(data, type=HeadBranch).head_ref_name
     except UNDECODABLE:

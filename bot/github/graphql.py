@@ -1,4 +1,4 @@
-"""Builds GraphQL queries from the files in `queries/`, and decodes the envelope of responses."""
+"""Builds GraphQL queries from the files in `queries/`, and defines the envelope of responses."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def fingerprints(issues: Iterable[int], pulls: Iterable[int]) -> str:
 
 
 def branches(pulls: Iterable[int]) -> str:
-    """Return a query for the branches of pull requests; the alias `n12` is pull request 12."""
+    """Return a query for the head branches of pull requests; the alias `n12` is pull request 12."""
     fields = [f"n{number}: pullRequest(number: {number}) {{ headRefName }}" for number in pulls]
     return _batch("Branches", fields)
 

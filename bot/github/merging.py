@@ -118,7 +118,7 @@ class PullMerger:
     def enqueue(self, repo: str, target: MergeTarget, sha: str) -> str:
         """Add a pull request to the merge queue if its head is `sha` (`enqueuePullRequest`).
 
-        Idempotent. https://docs.github.com/en/graphql/reference/mutations
+        Idempotent; returns `QUEUED`. https://docs.github.com/en/graphql/reference/mutations
         """
         pull = target.pull_request
         if pull.is_in_merge_queue and pull.head_ref_oid == sha:

@@ -139,7 +139,10 @@ def merge_state(mergeable: str, status: str) -> Merge:
 
 
 def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState:
-    """Return GitHub's review decision; if null, the state of reviews by people who may push."""
+    """Return GitHub's review decision; if null, the state of reviews by people who may push.
+
+    If these neither approve nor request changes, it is pending as long as a review is requested.
+    """
     if pull.review_decision is not None:
         return _DECISIONS.get(pull.review_decision, ReviewState.NONE)
     states = {review.state for review in latest if review.author_can_push_to_repository}
@@ -151,7 +154,7 @@ def review_state(pull: PullRequest, latest: Iterable[ReviewNode]) -> ReviewState
 
 
 def _dequeued(pull: PullRequest, me: str) -> Dequeued | None:
-    """Return the last removal from a merge queue without a merge; None if there was none."""
+    """Return the last removal from a merge queue; None if there was none, or after a merge."""
     if not pull.timeline_items.nodes or pull.state == "MERGED":
         return None
     event = pull.timeline_items.nodes[-1]

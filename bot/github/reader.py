@@ -117,7 +117,7 @@ class GitHubReader:
 
     Raises (every method):
         TryLater: GitHub cannot answer now.
-        Refused: the bot may not read this, or it does not exist.
+        Refused: the bot may not read this, or it does not exist and the result cannot say so.
     """
 
     def __init__(self, api: ApiClient) -> None:
@@ -221,7 +221,7 @@ class GitHubReader:
         return ()
 
     def requires_signatures(self, repo: str, branch: str) -> bool:
-        """Whether branch protection or a ruleset requires that commits of a branch are signed."""
+        """Whether a branch protection or ruleset that the bot may see requires signed commits."""
         data = self._api.query(repo, "signatures", ProtectedRef, {"branch": f"refs/heads/{branch}"})
         if data is None or data.ref is None:
             return False
@@ -336,7 +336,7 @@ class GitHubReader:
     def pushers(self, repo: str, branch: str, since: str) -> tuple[str, ...]:
         """Return who pushed to a branch after its head was `since`, as logins, the last one first.
 
-        Only the last 100 changes of the branch are considered.
+        Only the last 100 changes of the branch are considered; all of them if none led to `since`.
         https://docs.github.com/rest/repos/repos#list-repository-activities
         """
         params = {"ref": f"refs/heads/{branch}", "per_page": "100"}
@@ -381,7 +381,7 @@ class GitHubReader:
         }
 
     def branches(self, repo: str, pulls: Sequence[int]) -> dict[int, str]:
-        """Return the branches of up to 50 pull requests by number, without unreadable ones."""
+        """Return the head branches of up to 50 pull requests by number, without unreadable ones."""
         found = self._api.graphql_batch(repo, "branches", branches(pulls))
         names = {number: branch_in(found.get(f"n{number}", _NULL)) for number in pulls}
         return {number: name for number, name in names.items() if name}

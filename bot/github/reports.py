@@ -124,7 +124,7 @@ class StatusReporter:
         """Report the problems of a file as the failed check `name` of a commit.
 
         An App creates a check run with up to 50 annotations, unless the commit already has one of
-        this name. With a token, the commit status of this name is set.
+        this name. With a token, the commit status of this name is set, with the first problem only.
         https://docs.github.com/rest/commits/statuses#create-a-commit-status
         """
         first = problems[0]

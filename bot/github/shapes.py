@@ -41,7 +41,7 @@ class PageInfo(GraphQLShape, frozen=True):
 
 
 class NodeList(GraphQLShape, Generic[T], frozen=True):
-    """A list that is not read in pages."""
+    """The first or last items of a list, of which no further page is read."""
 
     nodes: tuple[T, ...]
 

@@ -37,7 +37,7 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     """The reason why a check failed, shortened and without control characters."""
 
     log: str = ""  #: The end of the check's log or output.
-    notes: str = ""  #: The annotations, one line each.
+    notes: str = ""  #: Up to 20 annotations of failures and warnings, one line each.
 
 
 class IssueEvent(Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
 
     issue: Issue
     is_pull: bool
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  #: Followed by the assignees, as `@login`.
     labelings: tuple[Labeling, ...]  #: Oldest first.
     edits: tuple[IssueEvent, ...]  #: Of the title and the body (the newest 100), oldest first.
     reopened: IssueEvent | None = None  #: The last reopening.
@@ -74,7 +74,10 @@ class IssueSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class PullSnapshot(Struct, frozen=True, kw_only=True):
-    """A pull request with all its lists. The observer sets `allowed` of remarks and verdicts."""
+    """A pull request with its lists. The observer sets `allowed` of remarks and verdicts.
+
+    If a list has too many pages to be read, `checks_complete` of its `pull` is False.
+    """
 
     pull: Pull
     head_repository: str  #: `owner/name`; empty if the fork was deleted.

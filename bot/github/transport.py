@@ -137,6 +137,7 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
     def send(self, request: GitHubRequest, token: str) -> httpx.Response:
         """Send a request and follow redirects; the token is sent to GitHub's own host only.
 
+        A redirect of a write is followed only with 307 or 308 and within the host.
         https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 
         Raises:

@@ -56,7 +56,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     """A text that a person or a bot has written, which may contain commands."""
 
     kind: str  #: `comment`, `review`, `line` (a comment on a line) or `issue` (its description).
-    id: int  #: Unique among texts of this kind. For an `issue`, the issue's number.
+    id: int  #: Unique at GitHub for this kind; for an `issue`, only its number.
     repository: RepositoryPayload
     number: int  #: The number of the issue or pull request.
     author: str
@@ -71,4 +71,4 @@ class ParsedEvent(Struct, frozen=True, kw_only=True):
     changed: tuple[ChangedSubject, ...] = ()
     written: NewText | None = None
     edited: NewText | None = None  #: A comment that its author has edited.
-    access_changed: bool = False  #: Whether the bot's permissions or repositories changed.
+    access_changed: bool = False  #: Whether the bot's permissions or repositories may have changed.

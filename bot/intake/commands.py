@@ -230,8 +230,8 @@ def parse(text: str, slug: str = "") -> tuple[ParsedCommand, ...]:
     """Return the commands in a comment's Markdown, at most the first ten.
 
     A command that is unknown or has an invalid argument becomes a `help` whose text says what is
-    wrong; nothing is guessed. A mention without text is a `start`. A mention with a text that is no
-    command is a `tell`, unless the text is a single word similar to a command. The ID of a session
+    wrong; nothing is guessed. A mention (with `@`) without text is a `start`. One with a text that
+    is no command is a `tell`, unless the text is a word similar to a command. The ID of a session
     may precede a command, as in `/mergewright widgets-12b stop`. `slug` is the App's slug, by which
     people may also mention the bot; it is empty if there is no App.
     """

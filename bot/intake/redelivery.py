@@ -40,7 +40,8 @@ class Redelivery:
     def request_lost(self) -> None:
         """Request redelivery of each webhook that failed since the last complete run.
 
-        Idempotent. A delivery that is in the store by now is not requested.
+        Idempotent. Not requested are deliveries that are in the store by now, that the bot refused,
+        or that are older than three days.
         """
         if not self._github.hook.is_available:
             return

@@ -77,7 +77,7 @@ def request_session(
 
 
 def session_of(command: NewCommand) -> str:
-    """Return the ID of the session that a recorded command opens; empty if it opens none."""
+    """Return the ID that `request_session` chose for a command; empty for any other command."""
     return command.spawn.session if command.spawn else ""
 
 

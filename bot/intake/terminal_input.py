@@ -113,7 +113,7 @@ class TerminalInput:
             TypedTooFast: there were too many requests in the last seconds.
             TypingStalled: earlier input waits to be typed.
             InvalidArgument: a key does not exist, or there is too much or nothing to type.
-            KeyReused: `request` was used for other input.
+            KeyReused: `request` was used by somebody else or for input of another length.
         """
         for key in pressed:
             if not KEY.fullmatch(key):

@@ -50,7 +50,7 @@ UsageCallback = Callable[[str, str, Usage], None]
 
 
 class UpstreamError(Struct, frozen=True):
-    """The last failed request to a model's API: the API answered with an error, or not at all.
+    """The last failed request to a model's API, which sent an error or could not be reached.
 
     A response that does not come within the time limit does not count.
     """
@@ -91,8 +91,8 @@ class ModelProxy:
         self._memory = BodyMemory()
         self._capacity = _capacity()
         self.url = ""  #: The proxy's URL; empty until `start`.
-        #: The failure of the last request that was sent to a model; None if it succeeded or there
-        #: was none.
+        #: The failure of the last request to a model; None if it succeeded or there was none.
+        #: Requests that got no response in time, or that the agent gave up, do not count.
         self.last_error: UpstreamError | None = None
 
     def start(self) -> None:
@@ -131,7 +131,7 @@ class ModelProxy:
         return HttpServer(app, _HOST, port, unix, serve, body_seconds=limit)
 
     def stop(self) -> None:
-        """Stop the server if it runs."""
+        """Stop the server for good, if it was started."""
         if self._server is not None:
             self._server.stop()
 

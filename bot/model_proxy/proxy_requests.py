@@ -33,7 +33,7 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
     #: A name or an IP address, with brackets if IPv6, in lowercase and without a final dot.
     host: str
     port: int
-    token: str  #: The run token; empty if the request has no valid credentials.
+    token: str  #: The run token, not verified yet; empty if there are no readable credentials.
     forwarded: bytes = b""  #: The head to send to the server; empty for `CONNECT`.
 
     @property
@@ -65,8 +65,8 @@ class ProxyRequest(Struct, frozen=True, kw_only=True):
     def allowed_by(self, network: str | tuple[str, ...]) -> bool:
         """Whether a project's setting `network` allows this host and port.
 
-        The setting is "open", which allows all hosts at the usual port (80 or 443), or a list of
-        host patterns, each of which may name another port.
+        The setting is "open", which allows all hosts at the usual port (443 for `CONNECT`, else
+        80), or a list of host patterns. A pattern that names no port allows the usual one.
         """
         usual = HTTP if self.forwarded else HTTPS
         if isinstance(network, str):

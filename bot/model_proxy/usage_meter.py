@@ -100,8 +100,8 @@ class UsageMeter:
     def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
         """Return the model and its usage, or None if there is none.
 
-        The model is empty if the response does not name it. `request_size` is in bytes. If it is
-        None, unreported usage is not estimated.
+        The model is empty if the response does not name it. With `request_size`, in bytes, input
+        that is not reported is estimated, and output is at least the estimate.
         """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))

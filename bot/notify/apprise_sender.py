@@ -54,7 +54,7 @@ class AppriseSender:
     def address(self) -> tuple[str, int] | None:
         """Return the host and port for a test connection; None unless both are known.
 
-        They are known for mail. Raises `NotSent`.
+        They are known for mail, and if the URL has both. Raises `NotSent`.
         """
         _, service = self._service()
         host, port = getattr(service, "smtp_host", "") or service.host, service.port

@@ -38,7 +38,10 @@ def undelivered_by(notifier: str) -> str:
 
 
 def concerns(settings: NotifierSettings, cause: Cause) -> bool:
-    """Whether a notifier's settings select a cause."""
+    """Whether a notifier's settings select a cause, by its priority and project.
+
+    Settings with `projects` select no cause without a project, such as an incident.
+    """
     least = _PRIORITIES.index(Priority(settings.priority))
     if _PRIORITIES.index(Priority(cause.priority)) < least:
         return False
@@ -153,6 +156,7 @@ def digest(
     """Return the cause of a digest: what needs people now, and what ended in the day before `at`.
 
     `at` is in the notifier's time zone. `page` is the URL of the web pages, with a trailing slash.
+    Settings with `projects` limit the digest to sessions of these, without incidents.
     """
     return Cause(
         id=f"digest {at.date().isoformat()}",

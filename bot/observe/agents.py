@@ -69,9 +69,9 @@ class AgentObserver:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def sweep(self) -> int:
-        """Observe every live session whose run was started; return how many sessions changed.
+        """Observe the sessions that `_running` returns; return how many of them changed.
 
-        Sessions whose run has been stopped are left out.
+        A session whose workspace has to be examined first is left to `examine`, and not counted.
         """
         with self._lock:
             running = self._running()
@@ -83,9 +83,10 @@ class AgentObserver:
         return changed
 
     def confirm_receipts(self) -> int:
-        """Observe only agents that were sent messages or answers, to see whether these arrived.
+        """Observe only agents that have yet to show the receipt of a sent message or answer.
 
-        Returns the number of agents. An exit that no supervisor recorded is left to the next sweep.
+        Returns the number of these agents, whatever has arrived. An exit that no supervisor
+        recorded is left to the next sweep.
         """
         with self._lock:
             awaited = self._awaited()
@@ -118,10 +119,11 @@ class AgentObserver:
         return changed
 
     def _running(self) -> list[LiveSession]:
-        """Return the sessions whose current run was started and has not been stopped.
+        """Return the live sessions whose current run was started and not stopped by the bot.
 
-        A run that is still being started has no agent to probe, so its session is not included. Nor
-        is a session whose project or agent type is not configured.
+        A run whose program has ended by itself is included. A run that is still being started has
+        no agent to probe, so its session is not included. Nor is a session whose project or agent
+        type is not configured.
         """
         return [
             live
@@ -203,10 +205,10 @@ class AgentObserver:
     ) -> Mapping[str, bool]:
         """Return the sessions to record, by id: True if the program vanished with no recorded exit.
 
-        All values are False if the probe failed, or if implausibly many programs vanished at once.
-        A session is left out while an action ends its program: the action itself records the end,
-        so that it does not count as a crash. Outside a sweep, sessions whose program vanished are
-        left out too.
+        All values are False if the probe failed, or if implausibly many programs vanished at once,
+        which is also reported as an incident. A session is left out while an action ends its
+        program: the action itself records the end, so that it does not count as a crash. Outside a
+        sweep, sessions whose program vanished are left out too.
         """
         if look.failure:
             return {live.id: False for live in sessions}
@@ -293,7 +295,10 @@ class AgentObserver:
         return None
 
     def _receipts(self, run: _ObservedRun, reading: RunReading, now: datetime) -> Observation:
-        """Return which messages arrived or are missing, and which answers advanced their dialog."""
+        """Return which messages and answers have arrived, advanced or are missing.
+
+        An answer has arrived when its last step has. Earlier steps only advance it.
+        """
         received, advanced, missing = list[int](), list[int](), list[int]()
         for one in run.awaited:
             receipt = one.receipt

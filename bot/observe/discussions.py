@@ -45,8 +45,9 @@ class Discussions:
     ) -> Issue:
         """Return the issue `known` with the comments, labels, milestone and links just read.
 
-        `ours` are the labels and assignees that request an agent; they are left out of the issue's
-        labels. Raises `GitHubFailure`.
+        Comments that are in `known` keep the text and permission with which they were first read.
+        `ours` are the labels that request an agent. The issue's labels are without these, other
+        labels of Mergewright, and assignees. Raises `GitHubFailure`.
         """
         newest, left_out = self._newest(reading)
         before = {one.id: one for one in known.remarks}

@@ -1,4 +1,4 @@
-"""Observes which sessions exceed their limit of disk space."""
+"""Observes which sessions exceed a limit on the size, number or nesting of their files."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class DiskObserver:
 
     store: Store
     locations: Locations
-    most_mb: int  #: The limit of a session, in units of 1024 * 1024 bytes; 0 means no limit.
+    most_mb: int  #: The limit, in units of 1024 * 1024 bytes; if 0, no limit of any kind.
     clock: Clock
     wait: Callable[[float], bool]  #: Waits the given seconds; returns True if the bot stops.
     #: By session, the run that was measured after its program had ended.

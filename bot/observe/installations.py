@@ -75,10 +75,11 @@ def followed(
 ) -> list[InstalledProject]:
     """Return the projects `before`, updated to the repositories in `found`, sorted by name.
 
-    `configured` has the ids of repositories whose projects are configured; they are left out. If a
-    repository is no longer in an installation, its project is marked as removed. The project's name
-    stays reserved for it, or for a new repository of the same name. The projects of an installation
-    do not change while its repositories are None, as during a suspension.
+    `configured` has the ids of repositories whose projects are configured. These are ignored in
+    `found`, as are forks and repositories that are archived, disabled or not allowed. A project
+    whose repository is missing or ignored is marked as removed. Its name stays reserved for it, or
+    for a new repository of the same name. The projects of an installation do not change while its
+    repositories are None, as during a suspension.
     """
     listed = {
         one.id: one

@@ -51,8 +51,8 @@ class IssueObserver:
     projects: Mapping[str, ProjectSettings]
     agents: Collection[str]  #: Agents and agent types that a label may request.
     #: Called with each issue or pull request that requests an agent, and with each reopening that
-    #: restores an ended session. The refresh is marked as done only afterwards, so that a crash in
-    #: between leads to the same call again.
+    #: may restore an ended session. The refresh is marked as done only afterwards, so that a crash
+    #: in between leads to the same call again.
     on_candidate: Callable[[Candidate], None]
     clock: Clock
     crash_point: AtCrashPoint
@@ -130,7 +130,10 @@ class IssueObserver:
         self.store.refreshes.request(requests, self.clock())
 
     def _read(self, repository: str, number: int) -> None:
-        """Read one issue, and record facts of its sessions or report a candidate for a session."""
+        """Read one issue, record facts of its sessions, and report candidates for sessions.
+
+        If it is closed or gone, also requests refreshes of the issues that waited for it.
+        """
         project = project_of(self.projects, repository)
         sessions = self.store.sessions.of_issue(repository, number)
         starts = self.store.commands.authorized(repository, number)
@@ -271,7 +274,7 @@ class IssueObserver:
         )
 
     def _label(self, project: str, reading: IssueSnapshot) -> Labelled | None:
-        """Return the last label or assignment that requests an agent and is still set, or None."""
+        """Return the last known label or assignment that still requests an agent, or None."""
         event = last_labeling(reading, self._triggers(project))
         if event is None:
             return None
@@ -280,7 +283,7 @@ class IssueObserver:
         return Labelled(actor=event.actor, at=event.at, agent=agent, names_agent=named)
 
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
-        """Return a candidate with the trigger, and whether the trigger's actor may give commands.
+        """Return a candidate; its `allowed` says whether the trigger's actor may give commands.
 
         Only the actor of a label is looked up. Raises `GitHubFailure`.
         """
@@ -343,7 +346,10 @@ class IssueObserver:
         return replace(issue, blocked_by=blockers, in_circle=circle)
 
     def _leads_back(self, repository: str, number: int, blockers: Iterable[str]) -> bool:
-        """Whether this issue itself blocks one of its blockers, directly or through others."""
+        """Whether this issue itself blocks one of its blockers, directly or through others.
+
+        Follows only issues of this repository, and not more than 10.
+        """
         ahead, seen = list(blockers), set[str]()
         while ahead and len(seen) < _MOST_FOLLOWED:
             one = ahead.pop(0)

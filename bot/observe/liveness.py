@@ -14,8 +14,8 @@ from runtimes.base import Seen
 
 #: The probe result of a program that was not found on the host.
 MISSING: Final = Seen(runtime=Probe.DEAD, program=Probe.DEAD)
-#: If at least this many programs vanish in one sweep, and more than half of all, the probe is taken
-#: to be wrong.
+#: If at least this many programs vanish in one sweep, and more than half of those not known to be
+#: dead, the probe is taken to be wrong.
 _MANY = 5
 #: Newer evidence of an unchanged activity is stored this often, not at every observation.
 _EVIDENCE = timedelta(seconds=20)
@@ -36,7 +36,7 @@ def too_many_lost(probes: Sequence[tuple[LiveSession, Seen]]) -> int:
 
 
 def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
-    """Whether a program that was alive is gone without a recorded exit."""
+    """Whether a program that was not known to be dead is gone without a recorded exit."""
     dead = seen.program is Probe.DEAD and seen.exit is None
     return dead and live.agent.program is not Probe.DEAD
 
@@ -44,8 +44,8 @@ def lost_without_trace(live: LiveSession, seen: Seen) -> bool:
 def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) -> Agent:
     """Return the reading `now` of a run, with unreliable parts taken from the last reading.
 
-    `before` is the last reading, `at` the time of `now`. Contradictory probes are counted. An agent
-    that has been ready for longer than the policy's `idle_seconds` becomes idle.
+    `before` is the last reading, `at` the time of `now`. Failed and contradictory probes are
+    counted. An agent that has been ready for longer than the policy's `idle_seconds` becomes idle.
     """
     if now.activity is Activity.NONE and before.activity is not Activity.EXITED:
         # If a source fails, keep the last reading: a new reader may find less in it.
@@ -69,7 +69,11 @@ def believable_agent(before: Agent, now: Agent, at: datetime, policy: Policy) ->
 
 
 def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
-    """Return `now`, but keep recent evidence and usage of `before`, to store changes less often."""
+    """Return `now`, but keep recent evidence and usage of `before`, to store changes less often.
+
+    Nothing is kept if the activity differs or `before` has no evidence of the last 20 seconds. The
+    usage is not kept if its cost grew by 0.1 dollars or more.
+    """
     if now.activity is not before.activity or before.seen is None:
         return now
     if abs(at - before.seen) >= _EVIDENCE:
@@ -82,7 +86,7 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
 def _counted_failure(
     before: ProbeFailure | None, now: Agent, at: datetime, most: int
 ) -> ProbeFailure:
-    """Count one more contradictory probe, up to `most`; start over if it differs from `before`."""
+    """Count one more failed or contradictory probe, up to `most`; start over for new evidence."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return ProbeFailure(since=at, evidence=evidence)

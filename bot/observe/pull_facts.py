@@ -48,7 +48,8 @@ class PullFacts:
     def complete(self, session: Session, reading: PullSnapshot, before: Pull | None) -> Pull:
         """Return the pull request with all facts that decisions about its session use.
 
-        `before` are the last known facts, or None for a new pull request. Raises `GitHubFailure`.
+        `before` are the last known facts, or None for a new pull request. Raises `GitHubFailure`,
+        and `GitFailure` if the commits cannot be fetched.
         """
         repository, pull, now = session.repository, reading.pull, self.clock()
         was = before or Pull(number=pull.number)

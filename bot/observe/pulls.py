@@ -112,7 +112,7 @@ class PullObserver:
         self._foreign.update(branches)
 
     def read_open(self, session: Session) -> None:
-        """Read a session's open pull requests now. Raises `GitHubFailure`."""
+        """Read and record a session's open pull requests now. Raises as `PullFacts.complete`."""
         numbers = [pull.number for pull in session.pulls if pull.state is PullState.OPEN]
         if numbers:
             self._read(session, numbers)

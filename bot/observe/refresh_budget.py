@@ -49,7 +49,8 @@ class RefreshBudget:
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
         """Whether the subject must be read in full. If so, remembers the fingerprint for `found`.
 
-        True if its fingerprint is None (unreadable).
+        False only if the subject was read in full in the last four hours, with the same
+        fingerprint. The fingerprint of an unreadable subject is None.
         """
         now = self._clock()
         known, at = self._known.get(thing, (None, now))

@@ -34,7 +34,7 @@ def _repositories(projects: Mapping[str, ProjectSettings]) -> list[str]:
 
 @dataclass(frozen=True)
 class AccessObserver:
-    """Keeps an incident open for each repository to which the bot lacks access.
+    """Keeps an incident open for each repository that is archived or where the bot lacks access.
 
     Also records the current name of each repository, and whether it is archived.
     """
@@ -54,7 +54,10 @@ class AccessObserver:
             self.github.aliases[known.name] = place
 
     def read_requested(self) -> int:
-        """Carry out due refreshes of the bot's access to repositories; return how many were due."""
+        """Carry out due refreshes of the bot's access to repositories; return how many were due.
+
+        They count as done even if a read fails; `read_all` reads again.
+        """
         due = self.refreshes.due(self.clock(), (ACCESS,))
         asked = {refresh.repository for refresh in due}
         for repository in _repositories(self.projects):

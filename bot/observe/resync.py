@@ -37,7 +37,8 @@ class Resync:
     def run(self) -> None:
         """Compare all fingerprints once, and request refreshes of what changed.
 
-        Also requests refreshes of what fingerprints do not cover.
+        Also requests refreshes of what fingerprints do not cover. Repositories whose rate limit is
+        nearly used up are skipped.
         """
         live = [one for one in self.sessions.live() if one.project in self.issues.projects]
         budget = self.refresh_budget
@@ -59,7 +60,7 @@ class Resync:
             budget.request(repository, [*changed, *sorted(unseen.difference(changed))])
 
     def _changed(self, repository: str, subjects: Sequence[_Subject]) -> list[_Subject]:
-        """Return the subjects whose fingerprint differs from that of the last read.
+        """Return the subjects that must be read in full; see `RefreshBudget.has_changed`.
 
         A failed batch is halved and repeated, because GitHub may fail at a single subject. Such a
         subject counts as changed. At a rate limit, or after many failures, the subjects that were
@@ -98,7 +99,7 @@ class Resync:
 
 
 def _unseen(live: Iterable[LiveSession]) -> set[str]:
-    """Return subjects that fingerprints do not cover: new pull requests and blocked issues."""
+    """Return what fingerprints do not cover: branches without pull requests, and blocked issues."""
     found = set[str]()
     for one in live:
         if one.run and not one.pulls:

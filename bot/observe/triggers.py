@@ -46,7 +46,7 @@ def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime
     Everybody who may set labels may freeze.
 
     `before` is the last known freeze. It is used if the timeline that was read lacks the event
-    that added the label.
+    that added the label. Without it, the freeze is by an unknown person at `now`.
     """
     if not has_any(reading.labels, {FREEZES}):
         return None
@@ -57,10 +57,10 @@ def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime
 
 
 def reopening(session: Session, reading: IssueSnapshot, people: WriteAccess) -> Candidate | None:
-    """Return a candidate if somebody reopened the issue or a pull request of an ended session.
+    """Return a candidate for the last reopening of an ended session's issue or pull request.
 
-    None if the session has not ended or nobody reopened it. Raises `GitHubFailure` if the
-    permission cannot be read.
+    None if the session has not ended or nobody ever reopened it. The caller checks that the
+    reopening is new. Raises `GitHubFailure` if the permission cannot be read.
     """
     opened = reading.reopened
     if session.ended is None or opened is None:

@@ -94,7 +94,7 @@ class BoardGroup(Struct, frozen=True, kw_only=True):
     title: str
     count: int  #: The number of its sessions that the filter selects, shown or not.
     cards: tuple[Card, ...]
-    cursor: str  #: For the next page; if empty, these are the last ones.
+    cursor: str  #: For the next page; empty on the last page, and if the group is not shown.
 
 
 class Board(Struct, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ def command_outcome(
 
 
 def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) -> str:
-    """Return the ID of the session that a start command opens."""
+    """Return the session ID that a request chose, or else the ID of the issue's first session."""
     if command.spawn is not None:
         return command.spawn.session
     return f"{project_of(projects, command.repository)}-{command.number}"

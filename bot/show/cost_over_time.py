@@ -37,7 +37,7 @@ class ModelCost(Struct, frozen=True, kw_only=True):
 
 
 class CostOverTime(Struct, frozen=True, kw_only=True):
-    """A chart in which each column shows what a session has cost until then."""
+    """A chart in which each column shows what a session had cost at the column's end."""
 
     plot: Plot
     begins: datetime

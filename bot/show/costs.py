@@ -169,7 +169,10 @@ def price_notes(sessions: Iterable[Session], prices: Mapping[str, ModelPrice]) -
 
 
 def as_csv(rows: Sequence[UsageRow]) -> str:
-    """Return usage as comma-separated values, with the column names in the first line."""
+    """Return usage as comma-separated values, with the column names in the first line.
+
+    A text that a spreadsheet would take for a formula is preceded by an apostrophe.
+    """
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(UsageRow.__struct_fields__)

@@ -21,7 +21,7 @@ class SessionHead(Struct, frozen=True, kw_only=True):
 
     row: SessionSummary
     next: NextAction
-    checklist: tuple[ChecklistItem, ...]  #: Empty for a chat.
+    checklist: tuple[ChecklistItem, ...]  #: Empty for a `chat` and an ended session.
     frozen: Frozen | None  #: The freeze that applies to the session.
     by_label: bool  #: Whether that freeze is by a label, so that no command undoes it.
     chat: bool  #: Whether it is a chat without a pull request, and nobody has asked for one.

@@ -76,7 +76,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     #: Returns the last attempt at each of `setup` and `teardown`, with the end of its output.
     steps: Callable[[str], list[StepLog]]
     step_records: Callable[[str], Sequence[StepRecord]]  #: The same attempts without their output.
-    preserved: Callable[[str], list[PreservedWork]]  #: The work kept of its removed workspaces.
+    #: The work kept of its removed workspaces; empty if it cannot be read.
+    preserved: Callable[[str], list[PreservedWork]]
 
 
 def terminal(store: Store, locations: Locations, redact: Redaction) -> Terminal:

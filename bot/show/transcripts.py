@@ -53,7 +53,10 @@ class Transcript:
         return []
 
     def page(self, first: int, most: int) -> list[Message]:
-        """Skip `first` messages from the current position on; return at most `most` messages."""
+        """Skip `first` messages from the current position on; return at most `most` messages.
+
+        The position may move beyond these messages, so this cannot be called for the next page.
+        """
         return list(islice(self._all(), first, first + most))
 
     def last(self, most: int) -> tuple[int, list[Message]]:

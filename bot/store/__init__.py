@@ -205,7 +205,7 @@ class Store:
 
     @property
     def on_change(self) -> list[Callable[[str], None]]:
-        """Listeners, called with a session's id after a change of the session is on disk."""
+        """Listeners, called with a session's id once a change through this object is on disk."""
         return self.db.on_change
 
     @property
@@ -224,7 +224,7 @@ class Store:
         return f"SQLite {sqlite3.sqlite_version}"
 
     def writable(self) -> bool:
-        """Whether writes reach the disk now; may make a small test write."""
+        """Whether this bot can write to the database now; may make a small test write."""
         return self.db.writable()
 
     def copy_to(self, target: Path) -> None:

@@ -29,7 +29,7 @@ _ADD = """INSERT INTO commands
 _COMMANDS = """key, repository, number, kind, actor, at, text, comment, resume, spawn, addressee
     FROM commands"""
 #: The session ids from `:first` to `:last`, in text order, that are in use already: by sessions
-#: that exist or are requested, or by deleted sessions whose usage is kept.
+#: that exist or were requested, or by deleted sessions whose usage is kept.
 NAMED = """SELECT id FROM sessions WHERE id BETWEEN :first AND :last
     UNION SELECT session FROM ledger WHERE session BETWEEN :first AND :last
     UNION SELECT spawn ->> 'session' FROM commands

@@ -261,7 +261,8 @@ class DatabaseFile:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Call `work` inside a transaction and return its result once the commit is on disk.
 
-        An exception of `work` rolls back only its own changes, and is raised here.
+        An exception of `work` rolls back only its own changes, and is raised here. `work` may be
+        called a second time, as `Writer.submit` says.
 
         Raises:
             StoreFailure: the storage failed; a full disk raises `StoreFull`.
@@ -288,7 +289,7 @@ class DatabaseFile:
         return self.writer.submit(works, fenced=fenced)
 
     def writable(self) -> bool:
-        """Whether writes reach the disk now.
+        """Whether this bot can write to the database now. False also if it has lost its lease.
 
         Makes a small test write to find out, unless a write was committed within the last second.
         """

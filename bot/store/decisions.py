@@ -216,10 +216,11 @@ class DecisionsTable(StoreTable):
     ) -> list[Future[list[str]]]:
         """Write decisions and their actions, all in one transaction, and wait until it is on disk.
 
-        Each future holds the keys of the session's new actions. If the session has changed since it
-        was loaded, its future raises `SessionChanged`, and nothing is written for it; the other
-        sessions are not affected. The history gets a row only if there are new actions, or if the
-        status, a reason or the blockers differ from those of the session's previous decision.
+        Each future holds the keys of the session's actions that became due. If the session has
+        changed since it was loaded, its future raises `SessionChanged`, and nothing is written for
+        it; the other sessions are not affected. The history gets a row only if an action became
+        due, or if the status, a reason or the blockers differ from those of the session's previous
+        decision.
         """
         futures = self._db.submit_all([partial(_decide, *each, now) for each in decided])
         wait(futures)
@@ -247,7 +248,7 @@ def _only_due(loaded: LoadedSession, decision: SessionDecision) -> bool:
 def _decide(
     loaded: LoadedSession, decision: SessionDecision, now: datetime, connection: sqlite3.Connection
 ) -> list[str]:
-    """Write one decision. Returns the keys of the new actions. Raises `SessionChanged`."""
+    """Write a decision. Returns the keys of actions that became due. Raises `SessionChanged`."""
     before = loaded.before
     values = {
         **columns(replace(decision, actions=(), record=None)),

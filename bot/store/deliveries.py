@@ -84,7 +84,7 @@ class DeliveryRecord(FailedDelivery, frozen=True, kw_only=True):
     """A webhook delivery in any state, with its effects."""
 
     state: str  #: `new`, `done` or `failed`.
-    done_at: datetime | None
+    done_at: datetime | None  #: When it was processed or failed; None while `new`.
     repository: str  #: The repository that it names; empty if none, several, or not processed yet.
     ignored: str  #: A value of `Ignored`; if empty, it had effects, or none were recorded yet.
     effects: tuple[DeliveryEffect, ...]
@@ -109,7 +109,7 @@ _failed = RowDecoder(FailedDelivery, "deliveries")
 
 
 class DeliveriesTable(StoreTable):
-    """Webhook deliveries as they arrived."""
+    """Webhook deliveries, in whose bodies `redact` masks secrets, and their effects."""
 
     def add(self, rows: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
         """Store deliveries; the future resolves to an outcome for each once all are on disk."""
@@ -215,7 +215,7 @@ class DeliveriesTable(StoreTable):
         return None if row is None else _delivery(row)
 
     def last(self) -> dict[str, datetime]:
-        """Return when the last processed delivery of each repository arrived.
+        """Return when the last delivery of each repository arrived that was processed or failed.
 
         Deliveries that name no repository or several are listed under an empty name.
         """

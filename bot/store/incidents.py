@@ -46,17 +46,17 @@ _incident = RowDecoder(Incident, "incidents", "key")
 
 
 class FreezesTable(StoreTable):
-    """The scopes that people froze."""
+    """The scopes that people froze, other than by a label."""
 
     def add(self, scope: str, by: str) -> bool:
-        """Freeze a scope (see `Freeze`) and wake its sessions.
+        """Freeze a scope (see `Freeze`) and wake its live sessions.
 
         Returns False if it is frozen already.
         """
         return self._set(_FREEZE, scope, by, HistoryKind.FREEZE)
 
     def remove(self, scope: str, by: str) -> bool:
-        """Unfreeze a scope and wake its sessions. Returns False if it was not frozen.
+        """Unfreeze a scope and wake its live sessions. Returns False if it was not frozen.
 
         A session stays frozen while another scope that contains it is frozen.
         """
@@ -124,6 +124,6 @@ def freezes_by_scope(connection: sqlite3.Connection) -> dict[str, Frozen]:
 
 
 def widest_freeze(freezes: Mapping[str, Frozen], project: str, session: str) -> Frozen | None:
-    """Return the widest freeze that applies to a session; None if it is not frozen."""
+    """Return the widest freeze that applies to a session; None if none of these does."""
     scopes = ("", f"project:{project}", f"session:{session}")
     return next((freezes[scope] for scope in scopes if scope in freezes), None)

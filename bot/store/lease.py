@@ -34,9 +34,10 @@ class LeaseTable(StoreTable):
         """Acquire or renew the lease for `seconds`; return the epoch, or None while another leads.
 
         Another leader's lease counts as expired if its expiry is not after `expired`, which is
-        `now` by default. A leader is replaced at once if its name comes from `this_process` and its
-        process is gone. When the leader changes, the epoch grows, and the due actions (except typed
-        keys) are listed in the table `inherited`, because the former leader may still execute them.
+        `now` by default. A leader on this host is replaced at once if its name comes from
+        `this_process` and its process is gone. When the leader changes, the epoch grows, and the
+        due actions (except typed keys) are listed in the table `inherited`, because the former
+        leader may still execute them.
 
         Raises:
             StoreBusy: another process holds the write lock, for example a suspended one.
@@ -60,7 +61,7 @@ class LeaseTable(StoreTable):
     def holder(self) -> tuple[str, datetime] | None:
         """Return the leader's name and the expiry of its lease, which may be in the past.
 
-        None if nobody holds the lease, or if the process of its holder is gone.
+        None if nobody holds the lease, or if the process of its holder is known to be gone.
         """
         row = self._first(_LEADER)
         if row is None or _gone(row["owner"]):

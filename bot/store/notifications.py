@@ -56,7 +56,7 @@ class NotificationEvent(StrEnum):
     """What a message reports about its cause."""
 
     RAISED = "raised"  #: The cause exists and lasts.
-    RESOLVED = "resolved"  #: The cause has ended, after a message had reported it.
+    RESOLVED = "resolved"  #: The cause has ended, after a message about it was sent or failed.
     ONCE = "once"  #: The cause happened and does not last.
 
 
@@ -202,7 +202,10 @@ class NotificationsTable(StoreTable):
         self._execute(_FAILED, (error, now.timestamp(), seq))
 
     def undelivered(self) -> dict[str, int]:
-        """Return the number of due messages by notifier. Leaves out notifiers without any."""
+        """Return the number of unsent messages by notifier, without those that failed for good.
+
+        Leaves out notifiers without any.
+        """
         return {row["notifier"]: row["messages"] for row in self._all(UNDELIVERED)}
 
     def keep_only(self, notifiers: Sequence[str]) -> None:

@@ -146,7 +146,10 @@ class OutboxTable(StoreTable):
         return (row and row["seq"]) or 0
 
     def given_up(self, session: str, kind: KeyKind) -> bool:
-        """Whether such an action failed for good, or was withdrawn and may have been attempted."""
+        """Whether an action of this kind ever failed for good in the session.
+
+        An action that was withdrawn after a possible attempt counts too.
+        """
         return self._first(GIVEN_UP, (session, kind)) is not None
 
     def mark_done(

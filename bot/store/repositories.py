@@ -75,7 +75,7 @@ _configuration = RowDecoder(Configuration, "configurations", "repository")
 
 
 class RepositoriesTable(StoreTable):
-    """Configured repositories, by GitHub's id."""
+    """Repositories that are or were configured, by GitHub's id."""
 
     def all(self) -> list[RepositoryRecord]:
         """Return all repositories, sorted by configured name."""
@@ -92,9 +92,9 @@ class RepositoriesTable(StoreTable):
         return None if row is None else _repository(row)
 
     def record(self, repository: RepositoryRecord, now: datetime) -> None:
-        """Write a repository and wake its sessions.
+        """Write a repository and wake its live sessions.
 
-        Writes nothing if the repository has not changed. If its configured name changed, the rows
+        Does nothing if the repository has not changed. If its configured name changed, the rows
         of other tables get the new name, except those that would then duplicate an existing row.
         """
         if self.get(repository.id) == repository:

@@ -142,7 +142,7 @@ class SessionsTable(StoreTable):
     def all(self, *, live: bool | None = None) -> list[Session]:
         """Return sessions, newest first. Those with corrupt rows are logged and omitted.
 
-        `live` is True for the live sessions only, False for the others only, None for all.
+        `live` is True for the live sessions (see `live_ids`), False for the others, None for all.
         """
         with self._db.read() as connection:
             rows = connection.execute(ALL, {"live": live}).fetchall()
@@ -151,7 +151,8 @@ class SessionsTable(StoreTable):
     def live(self) -> list[LiveSession]:
         """Return the live sessions (see `live_ids`), which observers read, oldest first.
 
-        Only sessions that changed since the last call are read from the database.
+        Only sessions that changed since the last call are read from the database. Those with
+        corrupt rows are logged and omitted.
         """
         with self._db.read() as connection:
             rows = connection.execute(LIVE_VERSIONS).fetchall()
@@ -187,8 +188,8 @@ class SessionsTable(StoreTable):
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return the id of the session that each pair of repository and subject concerns, if any.
 
-        A subject is one that `of_subject` takes, or `number:12` for an issue or a pull request, or
-        `session:widgets-12b` for a session by its id.
+        Besides the subjects for which `of_subject` finds a session, takes `other:34` for a pull
+        request, `number:12` for a pull request or an issue, and `session:widgets-12b` for an id.
         """
         wanted = [
             (repository, subject, *subject.partition(":")[::2])

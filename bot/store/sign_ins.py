@@ -95,7 +95,7 @@ class SignInsTable(StoreTable):
     """Signed-in browsers, by the hash of their cookie."""
 
     def get(self, hash: str) -> SignedIn | None:
-        """Return the sign-in of a cookie, even of a replaced one; None if it is unknown."""
+        """Return the sign-in of a cookie, even if its `ends` has passed; None if it is unknown."""
         row = self._first(ONE, (hash,))
         return None if row is None else _signed_in(row)
 
@@ -109,7 +109,7 @@ class SignInsTable(StoreTable):
         self._execute(_SEEN, {"hash": hash, "now": now.timestamp()})
 
     def take(self, hash: str, now: datetime, ends: datetime) -> None:
-        """Note the first request with a cookie. The browser's earlier cookies end at `ends`."""
+        """Note the first request with a cookie. The browser's other used cookies end at `ends`."""
         values = {"hash": hash, "now": now.timestamp(), "ends": ends.timestamp()}
 
         def work(connection: sqlite3.Connection) -> None:
@@ -155,7 +155,7 @@ class PersonalTokensTable(StoreTable):
         return None if row is None else _token(row)
 
     def of(self, login: str) -> list[PersonalToken]:
-        """Return the tokens of a person, or of all people if `login` is empty."""
+        """Return the tokens of a person, expired or not; of all people if `login` is empty."""
         return list(map(_token, self._all(OF, (login,)) if login else self._all(ALL)))
 
     def add(self, token: NewToken) -> PersonalToken:

@@ -93,7 +93,7 @@ PATHS = "SELECT path FROM session_paths WHERE session = ?"
 _ADD_PATH = "INSERT INTO session_paths (session, path) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _ASSIGN = "UPDATE sessions SET agent_name = ?, agent_type = ?, taken_back = NULL WHERE id = ?"
 
-#: The outcome of an agent whose session another agent has taken over.
+#: The outcome of an agent whose session another agent took over, or is credited with.
 HANDED_OVER = "handed_over"
 
 
@@ -148,7 +148,7 @@ class SlotsTable(StoreTable):
             self._db.announce([session])
 
     def handover_blocker(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
-        """Return why a session with a slot cannot be handed over to an agent now, or ""."""
+        """Return why `caps` bar the handover of a session with a slot to an agent now, or ""."""
         holding = list(map(_contender, self._all(HOLDING)))
         others = [one for one in holding if one.session != session]
         taking = [
@@ -232,9 +232,9 @@ class AgentsTable(StoreTable):
     def records(
         self, configured: Iterable[str] = (), repositories: Collection[str] | None = None
     ) -> list[AgentRecord]:
-        """Return the records of agents that are configured or ever had a session, by name.
+        """Return the records of the `configured` agents and of all with sessions, sorted by name.
 
-        Counts only sessions in `repositories`, or all if it is None.
+        Sessions outside `repositories` are ignored, unless it is None.
         """
         shares, costs = self._parts(repositories), self._costs(repositories)
         names = sorted({*shares, *costs, *configured})
@@ -243,7 +243,7 @@ class AgentsTable(StoreTable):
     def history(
         self, agent: str, repositories: Collection[str] | None = None
     ) -> tuple[AgentRecord, list[AgentEnd]]:
-        """Return an agent's record, and the ends of its sessions, earliest first.
+        """Return an agent's record, and the ends of sessions credited to it, earliest first.
 
         The agent may be unknown; its record is then empty. `repositories` is as in `records`.
         """

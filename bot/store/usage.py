@@ -172,11 +172,11 @@ class UsageRow(Struct, frozen=True, kw_only=True):
 
 
 class UsageStep(Struct, frozen=True, kw_only=True):
-    """The usage of one model by a session, in one interval of `STEP_SECONDS`."""
+    """The change of a session's usage of one model in one interval of `STEP_SECONDS`."""
 
     model: str  #: If empty, the model is not known.
     at: int  #: The beginning, in seconds since 1970.
-    cost_usd: float
+    cost_usd: float  #: Like the tokens, negative if an earlier count was corrected downwards.
     tokens: int  #: All but those read from a cache.
     unpriced: int  #: The tokens without a known price.
 

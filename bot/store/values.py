@@ -115,7 +115,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
     agent_type: str
     run: int
     ended: Ended | None
-    live: bool
+    live: bool  #: Whether it is among `SessionsTable.live_ids`.
     requested: bool  #: Whether it has an issue that is open and asks for an agent, as last read.
 
     @property
@@ -176,7 +176,7 @@ class Session(CreatedSession, frozen=True, kw_only=True):
     reason: str
     blockers: tuple[Blocker, ...]
     due: datetime | None  #: When it is reconciled next.
-    version: int  #: Incremented when a fact changes, a decision is written, or it is woken.
+    version: int  #: Incremented when a fact or the decision changes, or it is woken.
 
     @property
     def activity(self) -> Activity:
@@ -220,7 +220,7 @@ class AgentRecord(Struct, frozen=True, kw_only=True):
 
 
 class LiveSession(Struct, frozen=True, kw_only=True):
-    """The parts of a live session that observers use."""
+    """The parts of a live session (see `SessionsTable.live_ids`) that observers use."""
 
     id: str
     project: str
@@ -326,7 +326,7 @@ class DueAction(Struct, frozen=True, kw_only=True):
     repository: str
     action: Action
     attempts: int  #: The number of earlier attempts that failed and were counted.
-    receipt: Receipt | None = None  #: Of a message: noted right before it was last sent.
+    receipt: Receipt | None = None  #: Of a message or an answer: noted right before its last send.
     first: bool = False  #: Whether it certainly has no effect yet; if False, one is searched for.
 
     @property
@@ -357,7 +357,7 @@ class OutboxEntry(Struct, frozen=True, kw_only=True):
     attempts: int
     created: datetime
     next_at: datetime  #: When it is attempted next, while it is due.
-    done_at: datetime | None
+    done_at: datetime | None  #: When it was done or failed for good; None before.
     result: str  #: Empty until it is done.
     reason: str  #: Why it failed for good; empty if it did not.
     error: str  #: The error of the last failed attempt; if empty, none.
@@ -393,8 +393,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
 
 
 class SessionEvent(Struct, frozen=True, kw_only=True):
-    """One event of a session, with its project and the actions that it names."""
+    """One event of a session, with its project and at least the actions that it names."""
 
     row: HistoryRow
     project: str
-    actions: Mapping[str, Action]  #: The actions in its data, by key; withdrawn ones are missing.
+    actions: Mapping[str, Action]  #: By key, some of other events too; withdrawn ones are missing.

@@ -12,18 +12,18 @@ log = logging.getLogger(__name__)
 
 
 class CrashPoint(StrEnum):
-    """A point in the processing of a delivery, an observation, a decision or an action."""
+    """A point in the processing of a delivery, observation, decision, action or notification."""
 
     DELIVERED = "delivered"  #: A webhook is committed; its response is not sent yet.
     SORTED = "sorted"  #: A delivery became refresh requests and commands, in one transaction.
     OBSERVED = "observed"  #: New facts are committed.
     RECORDED = "recorded"  #: A decision is committed with its actions.
-    TAKEN = "taken"  #: An action is about to be done.
-    DONE = "done"  #: An action was done or sent, and is not marked as such yet.
-    MARKED = "marked"  #: An action is marked as done or sent.
+    TAKEN = "taken"  #: An action or a notification is about to be done or sent.
+    DONE = "done"  #: It was done or sent, and is not marked as such yet.
+    MARKED = "marked"  #: It is marked as done or sent.
 
 
-#: Called at each point with the id of its subject, such as a delivery or the key of an action.
+#: Called at each point with its subject, such as the id of a session or the key of an action.
 AtCrashPoint = Callable[[CrashPoint, str], None]
 
 

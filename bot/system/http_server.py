@@ -105,7 +105,7 @@ class _Protocol(HttpToolsProtocol):
     body_seconds: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first request. Close a connection if there are too many."""
+        """Start the time limit of the first headers. Close a connection if there are too many."""
         super().connection_made(_JoiningTransport(transport, self.loop))
         self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)
@@ -123,7 +123,7 @@ class _Protocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Start the time limit of the next request."""
+        """Start the time limit of the request's headers."""
         super().on_message_begin()
         self._late.cancel()
         self._late = self.loop.call_later(_HEADERS_SECONDS, self.transport.close)
@@ -318,7 +318,7 @@ class HttpServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Finish running requests within 5 seconds, and release the addresses. Idempotent."""
+        """Give running requests 5 seconds to end, stop, and release the addresses. Idempotent."""
         self._streams.close()
         self._server.should_exit = True
         if self._thread.is_alive():
@@ -328,7 +328,7 @@ class HttpServer:
 
 
 async def log_failure(problem: Exception, scope: Scope) -> None:
-    """Log an unexpected exception, because the response does not show it."""
+    """Log an exception, except an `HTTPException`, because the response does not show it."""
     if not isinstance(problem, HTTPException):
         _log.error("%s failed", scope["path"], exc_info=problem)
 

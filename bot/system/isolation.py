@@ -11,7 +11,7 @@ _NONE = "none"
 
 
 class NotIsolated(Exception):
-    """No agent may be started; the message says why and what to do.
+    """An agent type may not be started in a project; the message says why and what to do.
 
     `waits_for` names the chosen isolation if its engine does not answer now; otherwise it is empty.
     """
@@ -89,7 +89,7 @@ def unisolated(settings: Settings) -> str:
 
 
 def problems(settings: Settings) -> list[str]:
-    """Return the reasons why agents cannot be started, without duplicates."""
+    """Return why agents cannot be isolated as configured, and thus not started, without repeats."""
     found: dict[str, None] = {}
     for project in settings.projects or ("",):
         for kind in settings.agent_types:

@@ -28,9 +28,10 @@ _about: ContextVar[dict[str, str | int]] = ContextVar("about", default={})  # no
 
 @contextmanager
 def log_fields(**fields: str | int) -> Iterator[None]:
-    """Add fields such as `session` to every line that is logged in the block. Omits empty ones.
+    """Add fields such as `session` to every line that this thread or task logs in the block.
 
-    Only lines of JSON have them; in lines of text, the message itself names its subject.
+    Empty ones are omitted. Only lines of JSON have the fields; in lines of text, the message itself
+    names its subject.
     """
     token = _about.set(_about.get() | {name: value for name, value in fields.items() if value})
     try:

@@ -96,7 +96,10 @@ class PermissionModes:
     _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
 
     def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the modes that are allowed in a project, by the names that request an agent."""
+        """Return the modes that are allowed in a project, by the names that request an agent.
+
+        Empty for a program without permission modes.
+        """
         known = self.settings.projects.get(project)
         profile = known.profile if known else ""
         if profile not in self._by_profile:

@@ -1,7 +1,8 @@
 """Masks secrets in output: known values, and anything in the form of a token.
 
-This is applied to every request body sent to GitHub (`bot.github.transport`), every text written to
-the database (`bot.store.opening`), the log, the archive, and the transcripts and terminals shown.
+This is applied to every request body sent to GitHub's API (`bot.github.transport`), every text
+written to the database (`bot.store.opening`), the log, the archive, notifications, and the
+transcripts and terminals shown.
 """
 
 import re
@@ -43,7 +44,8 @@ class Redaction:
         prefixes = "|".join(one.prefix for one in forms)
         self._prefix, self._prefix_bytes = re.compile(prefixes), re.compile(prefixes.encode())
         self._pattern = pattern_of(forms)
-        #: The most bytes of one secret, also in escaped form.
+        #: The most bytes of one secret, also in escaped form. Keys found by their format may be
+        #: longer.
         self.longest = max([_LONGEST_TOKEN, *(one.longest for one in self._known)])
 
     def __call__(self, value: T) -> T:

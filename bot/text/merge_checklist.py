@@ -33,7 +33,7 @@ NEEDS: Final = (
     Need("Merge queue", frozenset({"queued"})),
 )
 
-#: Who resolves a blocker, by its name, while the session waits for no person.
+#: Who resolves a blocker, by its name. For those of `AGENTS`, this holds while the agent can act.
 RESOLVED_BY: Final[Mapping[str, str]] = {
     "behind": "if Mergewright is to merge the pull request, it updates the branch by itself;"
     " otherwise a person gives the command `update` or updates the branch on GitHub",

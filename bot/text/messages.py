@@ -267,7 +267,7 @@ def pull_body(
 
 
 def closes_others(message: str, issue: int) -> bool:
-    """Whether a commit message closes issues other than `issue` once it is on the default branch.
+    """Whether a commit message might close other issues than `issue` on the default branch.
 
     `issue` is 0 if there is none.
     """

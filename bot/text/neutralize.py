@@ -38,9 +38,10 @@ _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|\](?=[(\[:])")
 
 
 def neutralize(text: str) -> str:
-    """Return text that looks the same, with a zero-width space wherever GitHub would act on it.
+    """Return text that looks the same, in which mentions, commands and the like have no effect.
 
-    Control characters other than newlines and tabs are removed.
+    Numbers of issues (`#12`) and Markdown keep their effect. Control characters other than
+    newlines and tabs are removed.
     """
     text = plain(text)
     for effective in (_COMMAND, _MENTION, _ENTITY, _CLOSING, _SKIP):
@@ -57,7 +58,7 @@ def without_markup(text: str) -> str:
 
 
 def has_closing_keyword(text: str) -> bool:
-    """Whether GitHub would close an issue because of this text."""
+    """Whether GitHub might close an issue because of this text; True in doubt, as for `fix [x]`."""
     return _CLOSING.search(text) is not None
 
 

@@ -10,8 +10,8 @@ from lifecycle.model.text import full_stop, plain, settled
 # Control characters that separate words. `plain` removes terminal sequences later; a tab replaces
 # the characters because, unlike a space, it is part of no sequence.
 _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-#: Control characters except the tab, characters without a width, and characters that change the
-#: reading direction.
+#: Control characters except the tab, some characters without a width, and characters that change
+#: the reading direction.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
@@ -32,7 +32,7 @@ def line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a line of code for reviewers, with each invisible character replaced by U+FFFD.
+    """Return a line of code for reviewers, with most invisible characters replaced by U+FFFD.
 
     Spaces and tabs are kept, and a carriage return at the end is removed.
     Removing characters that move the cursor or change the reading direction would hide an attack.
@@ -82,7 +82,7 @@ def review_words(review: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a phrase with a capital letter and a full stop.
+    """Return a phrase with a capital letter, and with a full stop as `full_stop` adds it.
 
     A first word that is an identifier, such as a commit or `widgets-12`, is not capitalized.
     """

@@ -44,7 +44,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tell": (*_SESSION, "actor", "text"),
     "uncommitted": _SESSION,
 }
-#: The prompts that begin a run. They explain the work even to an agent that knows nothing of it.
+#: Prompts with which a run can begin: they explain the work even to an agent that knows nothing of
+#: it.
 BEGINNINGS = tuple(name for name, words in NAMES.items() if words is _BEGINS)
 #: The fields of the items that some prompts list.
 _ITEMS = {
@@ -67,7 +68,7 @@ class Prompts:
     """All prompts, compiled and rendered once as a test. Raises `PromptError` for an invalid file.
 
     Files in `folder` replace the built-in prompts of the same name. `projects` has the folders of
-    projects by name. Their files replace all others for the project's sessions.
+    projects by name. For a project's sessions, its files replace the prompts of the same name.
     """
 
     def __init__(

@@ -15,12 +15,12 @@ class Line(NamedTuple):
 
     text: str
     tone: str = "calm"  #: As the CSS classes of statuses: `calm`, `busy`, `good`, `warn`, ...
-    #: Whether the sentence is only a detail of the one before it.
+    #: Whether the sentence is a detail of the last sentence before it that is no detail.
     minor: bool = False
-    #: If the sentence before begins with this text, this sentence is a detail of it. Empty for no
+    #: If that last sentence begins with this text, this sentence is a detail of it. Empty for no
     #: detail.
     detail_of: str = ""
-    #: If the sentence before begins with this text, this sentence replaces it. Empty to replace
+    #: If that last sentence begins with this text, this sentence replaces it. Empty to replace
     #: none.
     replaces: str = ""
 

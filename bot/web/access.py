@@ -89,6 +89,8 @@ class Access:
         the role, no way to sign in is configured, or another site sent the request. 404: the
         session does not exist, or the visitor may not know of it. 429: too many wrong tokens were
         tried. 503: GitHub does not say what the visitor may do.
+
+        On a public route, only the site is checked (400, 403), and `connection.user` is not set.
         """
         needs = handler.opt.get(NEEDS)
         if needs is None:
@@ -150,10 +152,11 @@ class Access:
             )
 
     def roles_now(self, connection: Connection) -> Callable[[str], Role] | None:
-        """Return a function that takes a project and returns the visitor's present role there.
+        """Return the visitor's roles at this moment: a function from a project to the role there.
 
-        Open streams call this again and again. They have to end if it returns None: the visitor is
-        no longer signed in, or has no role in any project. Raises 429 and 503 as `guard`.
+        Open streams call `roles_now` again and again. They have to end if it returns None: the
+        visitor is no longer signed in, or has no role in any project. Raises 429 and 503 as
+        `guard`.
         """
         visitor = self._by_token(connection) or self._by_cookie(connection, note=False)
         return None if visitor is None else self.reach(visitor).snapshot()

@@ -73,7 +73,7 @@ class DeliveryViews:
         return dry_run(self._store, self._inbox, delivery, record.repository)
 
     def retry(self, id: str, by: str) -> bool:
-        """Process a failed delivery again, or return False if the delivery has not failed.
+        """Put a failed delivery back into the inbox; return False if the delivery has not failed.
 
         `by` is the person who asks for this. The name is logged, because a delivery may concern no
         session. Raises 404.

@@ -40,7 +40,7 @@ class Feed(ABC, Generic[T]):
 
     @abstractmethod
     async def _older(self, place: int) -> Sequence[tuple[int, T]] | None:
-        """Return messages after number `place`, or None if they are lost.
+        """Return the next messages after number `place`, perhaps not all; None if they are lost.
 
         This is called only if some of these messages are no longer in memory.
         """

@@ -42,7 +42,7 @@ class FreezeViews:
         return self.all()
 
     def may_change(self, scope: str) -> bool:
-        """Whether the visitor may freeze and unfreeze a scope."""
+        """Whether the visitor may freeze and unfreeze a scope, provided that it exists."""
         if not scope:
             return self._reach.everywhere() >= Role.ADMIN
         return self._reach.role(scope.removeprefix("project:")) >= Role.ADMIN

@@ -20,7 +20,8 @@ class Health(Struct, frozen=True, kw_only=True):
     #: Why this instance does not act: for example, another instance acts, or the database is
     #: damaged. Empty if this instance acts.
     standby_reason: str = ""
-    #: Seconds since all agents were last observed. None if this instance has never acted.
+    #: Seconds since all agents were last observed, or since this instance began to act if that is
+    #: later. None if it has never acted.
     sweep_age: float | None = None
     sweep_late: bool = False  #: Whether `sweep_age` is too high to know any agent's state.
 
@@ -37,7 +38,10 @@ class Readiness(Struct, frozen=True, kw_only=True):
 
 
 def readiness(store: Store, health: Callable[[], Health]) -> Readiness:
-    """Return whether this instance can do its work, and the states from which that follows."""
+    """Return whether this instance can do its work, and the states from which that follows.
+
+    Open incidents are listed too, but do not count.
+    """
     writable, incidents = store.writable(), tuple[str, ...]()
     with suppress(StoreFailure):
         incidents = tuple(incident.key for incident in store.incidents.current())

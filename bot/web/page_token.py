@@ -29,7 +29,7 @@ class PageToken:
         """Whether `token` is the page token, compared in constant time.
 
         Raises 429 if visitors have tried too many wrong tokens within a minute, even if this one is
-        right; a wrong one that was tried before gives False. Signed-in browsers stay signed in.
+        right; a wrong one tried before in that time gives False. Signed-in browsers stay signed in.
         """
         if self._guesses.is_known(token):
             return False
@@ -60,7 +60,7 @@ class Guesses:
         self._lock = threading.Lock()
 
     def is_known(self, word: str) -> bool:
-        """Whether a word was tried before and is wrong.
+        """Whether a word was counted as wrong in the current minute; older ones are forgotten.
 
         Raises 429 for any other word, right or wrong, if too many wrong words were tried.
         """

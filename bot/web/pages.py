@@ -62,7 +62,7 @@ class _News(Struct, frozen=True):
     seen: bytes
 
     def of(self, role: Role) -> bytes:
-        """Return the JSON for a visitor with this role."""
+        """Return the JSON for a visitor with this role, who may see the session."""
         return self.steered if role >= Role.WRITE else self.seen
 
 

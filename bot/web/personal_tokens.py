@@ -57,11 +57,14 @@ class PersonalTokens:
         return token, made
 
     def of(self, visitor: Visitor) -> list[PersonalToken]:
-        """Return a person's tokens, or those of all people for a visitor with the page token."""
+        """Return a person's tokens, expired or not; for the page token, those of all people."""
         return self._store.personal_tokens.of(visitor.login)
 
     def revoke(self, id: int, visitor: Visitor) -> None:
-        """Revoke one of a person's tokens. A visitor with the page token may revoke anybody's."""
+        """Revoke the person's token with this ID, if there is one.
+
+        A visitor with the page token may revoke anybody's.
+        """
         self._store.personal_tokens.revoke(id, visitor.login)
 
     def find(self, token: str) -> Visitor | None:

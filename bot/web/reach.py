@@ -54,7 +54,7 @@ class Reach:
         return not self.visitor.login
 
     def role(self, project: str) -> Role:
-        """Return the role in a project, or raise 503 if GitHub does not answer."""
+        """Return the role in a project, at most `visitor.most`; raise 503 if it cannot be read."""
         visitor, known = self.visitor, self._projects.get(project)
         if self.is_whole:
             return visitor.most
@@ -87,16 +87,20 @@ class Reach:
         return found
 
     def everywhere(self) -> Role:
-        """Return the lowest of the visitor's roles in all projects."""
+        """Return the lowest of the visitor's roles in all projects.
+
+        It is `Role.NONE` if they have no role in some project, or one that cannot be read now.
+        Raises 503 as `roles` does.
+        """
         if self.is_whole:
             return self.visitor.most
         roles = self.roles()
         return min((roles.get(one, Role.NONE) for one in self._projects), default=Role.NONE)
 
     def snapshot(self) -> Callable[[str], Role] | None:
-        """Return a function that takes a project and returns the visitor's present role there.
+        """Return the visitor's roles at this moment: a function from a project to the role there.
 
-        Returns None if the visitor has no role in any project.
+        Returns None if the visitor has no role in any project. Raises 503 as `roles` does.
         """
         if self.is_whole:
             return lambda _: self.visitor.most
@@ -148,8 +152,9 @@ def refused(role: Role, where: str) -> PermissionDeniedException:
 def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
     """Return the error 404 for a session that does not exist, or that the visitor may not see.
 
-    If a command with `spawn` has requested the session, the error says that it will be opened soon,
-    or why the bot refused to open it. Only visitors who may see its project get this information.
+    If somebody has requested a new session that was given this ID, the error says that it will be
+    opened soon, or why the bot refused to open it. Only visitors who may see its project get this
+    information.
     """
     if reach.role(id.rpartition("-")[0]):
         if store.commands.requested(id):
@@ -162,7 +167,7 @@ def no_session(store: Store, reach: Reach, id: str) -> NotFoundException:
 
 @contextmanager
 def github_errors() -> Iterator[None]:
-    """Raise 503 if GitHub does not say what somebody may do."""
+    """Turn a `GitHubFailure`, such as for an unreadable permission, into the HTTP error 503."""
     try:
         yield
     except GitHubFailure as failure:

@@ -85,7 +85,7 @@ class SignIns:
         return None
 
     def renewed(self, token: str, visitor: Visitor) -> str:
-        """Return the token of a browser's next cookie if that is due, else an empty string."""
+        """Create a browser's next cookie if it is due; return its token, else an empty string."""
         made, now = _token(), self._store.clock()
         digest, next_digest = self._digest(token, visitor), self._digest(made, visitor)
         found = self._store.sign_ins.get(digest)

@@ -86,9 +86,10 @@ class _Keys(Struct, frozen=True):
 def type_keys(
     keyboard: TerminalInput, views: Views, id: str, wanted: KeysRequest, by: str, request: str
 ) -> Response[AcceptedKeys]:
-    """Have keys typed into a session's terminal, or raise an HTTP error that says why not.
+    """Queue keys for a session's terminal, or raise an HTTP error that says why not.
 
-    `by` is the person who types. `request` is the idempotency key.
+    The status is 202, or 200 if the same request was accepted before. `by` is the person who
+    types. `request` is the idempotency key.
     """
     session = views.session(id)
     try:

@@ -182,7 +182,7 @@ class Views:
         )
 
     def screen(self, id: str) -> list[Piece]:
-        """Return what a session's terminal shows, or raise 404. Empty if there is no terminal."""
+        """Return what a session's terminal shows; empty if there is nothing to read. Raises 404."""
         self.session(id)
         return pieces(self._terminal.screen(id))
 
@@ -286,7 +286,7 @@ class Views:
 
     @property
     def polls(self) -> bool:
-        """Whether GitHub is polled, because it cannot send webhooks."""
+        """Whether the bot polls GitHub instead of receiving webhooks."""
         return self._settings.polls
 
     def projects(self) -> Mapping[str, ProjectSettings]:

@@ -102,13 +102,13 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def plain(self) -> bool:
-        """Whether the request only opens or restores the issue's first session, as a label does."""
+        """Whether the request, as a label does, only opens or restores a session of the issue."""
         given = (self.prompt, self.permission_mode, self.branch, self.budget_usd, self.metadata)
         return self.issue is not None and not any((*given, self.another, self.chat))
 
 
 class AcceptedCommand(Struct, frozen=True):
-    """A command that was accepted. The bot applies it within a second."""
+    """A command that was accepted. The bot normally applies or refuses it within a second."""
 
     key: Annotated[str, Meta(description="Its `key` in the session's `commands`.")]
     session: Annotated[str, Meta(examples=["widgets-12"])]

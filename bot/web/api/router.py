@@ -193,7 +193,10 @@ def document() -> bytes:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove null from the schema of a parameter that takes any text: URLs cannot contain null."""
+    """Return a parameter's schema, without null if the parameter is a text but not an enum.
+
+    URLs cannot contain null.
+    """
     kinds = [one for one in schema.get("oneOf", ()) if one != {"type": "null"}]
     if len(kinds) != 1 or kinds[0].get("type") != "string" or "enum" in kinds[0]:
         return schema
