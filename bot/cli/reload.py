@@ -10,6 +10,7 @@ from bot.app.reloading import NotReloaded, ReloadResult
 from bot.cli import context
 from bot.cli.doctor import not_installed, refusals
 from bot.cli.options import PROBLEM, CliError
+from bot.store import runs_here
 from bot.system.clock import utc_now
 from bot.system.locations import Paths
 from config.load import Secrets
@@ -52,14 +53,18 @@ def reload(config: Path | None) -> ReloadResult:
             "no bot is running; `mergewright serve` starts with the new configuration", PROBLEM
         )
     path, asked = Paths(settings.data).last_reload, utc_now()
+    why = "" if runs_here(bot) else "it has ended, or runs on another machine or in a container"
     try:
-        os.kill(int(pid), signal.SIGHUP)
+        if not why:
+            os.kill(int(pid), signal.SIGHUP)
     except (ProcessLookupError, PermissionError) as failure:
+        why = failure.strerror or str(failure)
+    if why:
         raise CliError(
-            f"the bot (process {pid} on {host.partition('/')[0]}) cannot be notified:"
-            f" {failure.strerror}; run this on its machine and as its user",
+            f"the bot (process {pid} on {host.partition('/')[0]}) cannot be notified: {why};"
+            " run this where it runs and as its user",
             PROBLEM,
-        ) from None
+        )
     until = time.monotonic() + _WAIT_SECONDS
     while time.monotonic() < until:
         result = ReloadResult.read(path)

@@ -30,7 +30,7 @@ from bot.store.errors import (
 from bot.store.expiry import DatedKind, ExpiryTable
 from bot.store.history import BOT, HistoryTable
 from bot.store.incidents import Freeze, FreezesTable, Incident, IncidentsTable
-from bot.store.lease import CLEANUP, LeaseTable, may_run, this_process
+from bot.store.lease import CLEANUP, LeaseTable, may_run, runs_here, this_process
 from bot.store.notifications import (
     DueNotification,
     EndedSession,

@@ -105,6 +105,13 @@ def may_run(former: str) -> bool:
     return bool(former) and not _gone(former)
 
 
+def runs_here(owner: str) -> bool:
+    """Whether an owner is a running process of this host and its pid namespace."""
+    host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]
+    here = host == _host() and boot == _boot() and pid.isdigit()
+    return here and start == _started(int(pid))
+
+
 def _gone(owner: str) -> bool:
     """Whether an owner is a process of this host that no longer runs."""
     host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]

@@ -127,6 +127,21 @@ def test_a_cleanup_is_not_taken_for_a_bot(
     assert signalled == []
 
 
+def test_a_bot_elsewhere_is_not_taken_for_a_process_of_this_machine(
+    mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number may be that of another program here, which the signal would end."""
+    signalled: list[int] = []
+    monkeypatch.setattr("os.kill", lambda process, _: signalled.append(process))
+    deployment.has_session()
+    _, boot, process, start = this_process().split(":")
+    with closing(Store(deployment.paths.database)) as store:
+        assert store.lease.acquire(f"elsewhere/1:{boot}:{process}:{start}:1", utc_now(), 60)
+        refused = mergewright("reload")
+    says = f"the bot (process {process} on elsewhere) cannot be notified: it has ended, or runs on"
+    assert (refused.code, says in refused.err, signalled) == (1, True, [])
+
+
 def test_changes_are_named_as_in_the_file() -> None:
     shell = '[agent-types.shell]\nprogram = "shell"\n'
     one = '[projects.w]\nrepository = "a/w"\nagent = "shell"\n'
