@@ -172,7 +172,7 @@ def store_token(
 
 
 def _make_webhook(github: GitHub, wanted: files.SetupRequest, secret: str) -> list[str]:
-    """Create the webhook, unless one has this URL. If refused, returns what a person has to do."""
+    """Create or correct the webhook. If refused, returns what a person has to do."""
     url = webhook_url(wanted.public_url)
     try:
         github.setup.create_webhook(wanted.repository, url, secret, ["*"])

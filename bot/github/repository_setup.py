@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bot.github import rest
 from bot.github.api_client import ApiClient
 from bot.github.errors import IgnoreRefused
 
@@ -22,11 +23,15 @@ class RepositorySetup:
             self._api.do(repo, "POST", "labels", body)
 
     def create_webhook(self, repo: str, url: str, secret: str, events: Sequence[str]) -> None:
-        """Create a webhook in a repository, unless it has one with this URL.
+        """Create a webhook in a repository; one with this URL gets the secret and the events.
 
         https://docs.github.com/rest/repos/webhooks#create-a-repository-webhook
+        https://docs.github.com/rest/repos/webhooks#update-a-repository-webhook
         """
         config = {"url": url, "content_type": "json", "secret": secret, "insecure_ssl": "0"}
-        body = {"name": "web", "active": True, "events": [*events], "config": config}
-        with IgnoreRefused("Hook already exists"):
-            self._api.do(repo, "POST", "hooks", body)
+        wanted = {"active": True, "events": [*events], "config": config}
+        known = self._api.pages(repo, "hooks", rest.RepositoryWebhook)
+        if same := next((hook for hook in known if hook.config.url == url), None):
+            self._api.do(repo, "PATCH", f"hooks/{same.id}", wanted)
+        else:
+            self._api.do(repo, "POST", "hooks", {"name": "web", **wanted})

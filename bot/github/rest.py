@@ -56,6 +56,7 @@ class HookConfiguration(Struct, frozen=True):
 class RepositoryWebhook(Struct, frozen=True, kw_only=True):
     """A webhook of one repository."""
 
+    id: int
     active: bool
     events: tuple[str, ...]
     config: HookConfiguration

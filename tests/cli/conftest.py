@@ -301,7 +301,7 @@ def printed(protected: bool = False, *rules: str) -> dict[str, Any]:
 def hook(**fields: Any) -> dict[str, Any]:
     """The repository's webhook, as the REST API returns it."""
     url = "https://bot.example/webhooks/github"
-    return {"active": True, "events": ["*"], "config": {"url": url}, **fields}
+    return {"id": 1, "active": True, "events": ["*"], "config": {"url": url}, **fields}
 
 
 @pytest.fixture

@@ -297,7 +297,6 @@ def test_an_administrators_token_adds_the_webhook_too(
     assert done.code == 0, done.err
     assert f"acme/widgets sends webhooks to {URL}/webhooks/github" in done.out
     assert "Add one" not in done.out
-    _, secrets = load(tmp_path / "mergewright.toml", environment(tmp_path / "mergewright.env"))
     with closing(GitHub(f"{github.url}api/v3/", Credentials(token="adas"))) as client:
         (hook,) = client.read.webhooks("acme/widgets")
         assert (hook.active, hook.events, hook.config.url) == (
@@ -305,10 +304,21 @@ def test_an_administrators_token_adds_the_webhook_too(
             ("*",),
             f"{URL}/webhooks/github",
         )
-        client.setup.create_webhook("acme/widgets", hook.config.url, secrets.webhook_secret, ["*"])
         client.setup.create_label("acme/widgets", "Mergewright", "000000", "again")
-        assert len(client.read.webhooks("acme/widgets")) == 1
         assert client.read.labels("acme/widgets", "mergewright") == ["mergewright"]
+
+
+def test_a_webhook_that_exists_gets_the_new_secret(
+    github: FaultyGitHub, given: Given, tmp_path: Path
+) -> None:
+    """With its old secret, the bot would refuse each of its deliveries."""
+    url = f"{URL}/webhooks/github"
+    with closing(GitHub(f"{github.url}api/v3/", Credentials(token="adas"))) as client:
+        client.setup.create_webhook("acme/widgets", url, "an-old-secret", ["push"])
+    assert f"acme/widgets sends webhooks to {url}" in given("adas").out
+    _, secrets = load(tmp_path / "mergewright.toml", environment(tmp_path / "mergewright.env"))
+    hooks = [(hook.url, hook.secret) for hook in github.hooks if hook.repo]
+    assert hooks == [(url, secrets.webhook_secret)]
 
 
 @pytest.mark.parametrize(

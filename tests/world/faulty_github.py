@@ -11,7 +11,7 @@ from typing import Any
 from bot.demo.github import GitHubServer
 from bot.demo.github.http import Answer, Request
 from bot.demo.github.traffic import Traffic, Window
-from bot.demo.github.webhooks import Delivery, Webhooks
+from bot.demo.github.webhooks import Delivery, Hook, Webhooks
 
 
 @dataclass(kw_only=True)
@@ -106,6 +106,11 @@ class FaultyGitHub(GitHubServer):
     def _new_webhooks(self) -> Webhooks:
         self._faulty_webhooks = FaultyWebhooks(self.world)
         return self._faulty_webhooks
+
+    @property
+    def hooks(self) -> list[Hook]:
+        """All webhooks, with their secrets."""
+        return self._faulty_webhooks.hooks
 
     def lose_next(self, count: int = 1) -> None:
         """Lose the next `count` webhooks; GitHub can redeliver them."""

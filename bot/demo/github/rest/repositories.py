@@ -1,5 +1,7 @@
 """REST routes of repositories, permissions, and webhook deliveries."""
 
+from dataclasses import replace
+
 from bot.demo.github.hosting import Move
 from bot.demo.github.http import Answer, Problem, Request, Route, not_found
 from bot.demo.github.shapes import base
@@ -114,11 +116,21 @@ def hook_routes(webhooks: Webhooks) -> list[Route]:
         (made,) = (hook for hook in webhooks.hooks if hook.id == number)
         return Answer(status=201, body=hook_shape(made, repo))
 
+    def update(request: Request) -> Answer:
+        repo, config = request.repo_for("admin"), request.json["config"]
+        for number, hook in enumerate(webhooks.hooks):
+            if hook.repo is repo and hook.id == int(request.params["id"]):
+                made = replace(hook, url=config["url"], secret=config.get("secret", ""))
+                webhooks.hooks[number] = made
+                return Answer(body=hook_shape(made, repo))
+        raise not_found()
+
     all_of_them = "/repos/{owner}/{repo}/hooks"
     here = f"{all_of_them}/{{id}}/deliveries"
     return [
         ("GET", all_of_them, hooks),
         ("POST", all_of_them, create),
+        ("PATCH", f"{all_of_them}/{{id}}", update),
         ("GET", here, deliveries),
         ("GET", f"{here}/{{number}}", delivery),
         ("POST", f"{here}/{{number}}/attempts", redeliver),
