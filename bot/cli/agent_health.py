@@ -41,7 +41,7 @@ from runtimes import RUNTIMES
 from runtimes.agents import AGENTS
 from runtimes.agents.base import Endpoint, RunLimits
 from runtimes.agents.shared.adapter import AgentAdapter, login_variable
-from runtimes.base import Options
+from runtimes.base import Options, RuntimeFailure
 from runtimes.host import RunQuery, RunRef, StartSpec
 from runtimes.isolation import ISOLATIONS
 from runtimes.isolation.base import (
@@ -51,7 +51,7 @@ from runtimes.isolation.base import (
     IsolationSpec,
 )
 from runtimes.local_host import LocalHost
-from runtimes.workspaces.git import git, init
+from runtimes.workspaces.git import GitFailure, git, init
 
 _WHOSE = {"agent": "its agent's", "project": "its project's", "server": "the server's"}
 #: How many programs are run at once to get their versions. Some take seconds to print the version.
@@ -226,15 +226,14 @@ def _problems(health: AgentHealth, prefix: str) -> Iterator[Text]:
 def smoke_test(installed: Installation, case: AgentCase, patience: float) -> SmokeTestResult:
     """Run a smoke test: start the program as in a session, but in a temporary repository.
 
-    `patience` is the time limit in seconds. Raises `RuntimeFailure` or `GitFailure` if the program
-    cannot be started.
+    `patience` is the time limit in seconds.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mergewright-") as place:
         try:
             agent, error = _ask(installed, case, Path(place), began + patience)
-        except NotIsolated as refused:
-            agent, error = Agent(activity=Activity.BLOCKED, error=str(refused)), None
+        except (NotIsolated, RuntimeFailure, GitFailure) as failure:
+            agent, error = Agent(activity=Activity.BLOCKED, error=str(failure)), None
     seconds = time.monotonic() - began
     ended_well = agent.exit is not None and agent.exit.code == 0
     succeeded = agent.activity is Activity.READY or (

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.model_proxy.proxy import ModelProxy, UpstreamError
+from runtimes.base import Unavailable
+from runtimes.local_runs import LocalRuns
 from tests.cli.conftest import CommandLine, Deployment
 
 TYPES = """
@@ -143,6 +145,18 @@ def test_a_failed_round_trip_shows_the_model_apis_error_with_a_remedy(
     monkeypatch.setattr(ModelProxy, "last_error", fixed, raising=False)
     writes(deployment, codex="codex", says="blocked sorry")
     assert remedy in words(mergewright("agents", "check", "keyed", "--round-trip").out)
+
+
+def test_a_round_trip_that_cannot_begin_says_why(
+    mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        raise Unavailable("tmux cannot be started")
+
+    monkeypatch.setattr(LocalRuns, "start", start)
+    result = mergewright("agents", "check", "keyed", "--round-trip")
+    assert (result.code, result.err) == (1, "")
+    assert "no answer: tmux cannot be started" in result.out
 
 
 def test_a_round_trip_ends_early_when_the_key_is_refused(
