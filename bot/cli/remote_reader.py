@@ -122,6 +122,8 @@ class RemoteTranscript:
 
     def new(self) -> list[Message]:
         """Return the next messages since the last call; empty if there are none yet."""
+        if not self._run:  # The session may start another run meanwhile.
+            self._run = of_session(self._server, self._id, "", SessionDetail).session.run
         wanted = {"run": self._run, "cursor": self._next, "limit": _MOST_MESSAGES}
         found = of_session(self._server, self._id, "/transcript", _Messages, **wanted)
         self._next += len(found.items)

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from bot.cli.remote_reader import RemoteTranscript
 from bot.decide.assignment import caps
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
@@ -25,6 +29,7 @@ from bot.web.webhook import WebhookLimits
 from config.load import load_settings
 from lifecycle.model.facts import Agent, Usage
 from runtimes import RUNTIMES
+from runtimes.agents.shared.messages import Message, MessageKind
 from runtimes.base import Options
 from tests.cli.conftest import CommandLine, Deployment
 
@@ -189,6 +194,23 @@ def test_an_unknown_session_is_named(served: Served, mergewright: CommandLine) -
     for command in ("show", "why", "logs", "transcript", "meta", "usage"):
         result = mergewright(command, "widgets-9", "--server", served.url)
         assert (result.code, result.err) == (2, says), command
+
+
+def test_a_transcript_stays_that_of_its_run() -> None:
+    """The messages of a run that starts meanwhile are numbered anew."""
+    server = MagicMock()
+    session, messages = SimpleNamespace(run=1), [Message(kind=MessageKind.ANSWER, text="Done.")]
+
+    def get(path: str, _: object, **wanted: object) -> Any:
+        if path.endswith("/transcript"):
+            return SimpleNamespace(items=messages if wanted["run"] == 1 else [])
+        return SimpleNamespace(session=session)
+
+    server.get = get
+    transcript = RemoteTranscript(server, "widgets-12", 0)
+    assert transcript.new() == messages
+    session.run = 2
+    assert transcript.new() == messages
 
 
 @pytest.mark.parametrize("follow", ["logs", "transcript"])
