@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from bot.show.session_detail import replies_by_command
-from bot.store import NewCommand, Store
+from bot.store import SESSION_OPENED, NewCommand, Store
 from bot.text import page_text
 from config.projects import project_of
 from config.settings import ProjectSettings
@@ -52,7 +52,7 @@ def command_outcome(
         accepted, reply = _in_session(store, key, name, policy_of, now)
     else:
         name = name or _requested_id(command, projects)
-        accepted, reply = _of_start(store, command, name)
+        accepted, reply = _of_start(store, command)
     session = store.sessions.get(name)
     return CommandOutcome(
         key=key,
@@ -74,17 +74,17 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
     return f"{project_of(projects, command.repository)}-{command.number}"
 
 
-def _of_start(store: Store, command: NewCommand, id: str) -> tuple[bool | None, str]:
+def _of_start(store: Store, command: NewCommand) -> tuple[bool | None, str]:
     """Return whether a start command was accepted, and the refusal that is recorded for it.
 
-    The first value is None until the bot decides. If the session `id` exists, it is True even if a
-    refusal is recorded. The refusal is empty if there is none.
+    The first value is None until the bot decides. The refusal is empty if there is none; that of a
+    command that opened a session is `SESSION_OPENED`.
     """
     reply = store.commands.outcome(command.key)
     if reply is None:
         return None, ""
     # The command that opened a session is settled, too, so that it opens no other one.
-    return not reply or store.sessions.get(id) is not None, reply
+    return reply in ("", SESSION_OPENED), reply
 
 
 def _in_session(

@@ -70,7 +70,7 @@ from bot.store.session_list import (
     SessionScope,
     SessionSort,
 )
-from bot.store.sessions import MetadataTable, SessionsTable
+from bot.store.sessions import SESSION_OPENED, MetadataTable, SessionsTable
 from bot.store.sign_ins import (
     NewToken,
     PersonalToken,

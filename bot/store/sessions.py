@@ -15,7 +15,9 @@ from bot.store.usage import spending
 from bot.store.values import HistoryKind, LiveSession, NewSession, ResourceOwner, Session
 from lifecycle.model.facts import Agent, Command, Work
 
-_SETTLE_START = """UPDATE commands SET state = 'refused', refusal = 'a session was opened'
+#: The recorded refusal of a command that has opened a session, so that it opens no other one.
+SESSION_OPENED = "a session was opened"
+_SETTLE_START = f"""UPDATE commands SET state = 'refused', refusal = '{SESSION_OPENED}'
     WHERE key = ? AND state IN ('new', 'authorized')"""
 _CREATE = """INSERT INTO sessions (id, project, repository, number, branch, created, requester,
         agent_type, agent_name, permission_mode, origin, budget_usd, priority, since, due,

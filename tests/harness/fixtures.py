@@ -46,7 +46,8 @@ class Scenario:
         self.store = store
         self.clock = clock
 
-    def session(self, number: int = 12) -> str:
+    def session(self, number: int = 12, command: str = "") -> str:
+        """Open a session, with this key of the command that requested it."""
         new = NewSession(
             id=f"widgets-{number}",
             project="widgets",
@@ -57,7 +58,7 @@ class Scenario:
             requester="ada",
             agent_type="shell",
         )
-        assert self.store.sessions.create(new)
+        assert self.store.sessions.create(new, command)
         return new.id
 
     def orders(self, session: str, *actions: Action, run: int = 1) -> None:
