@@ -17,7 +17,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from bot.act.dispatch import ActionDispatcher, marker_of
-from bot.github.errors import GitHubFailure
+from bot.act.results import RetryLater
+from bot.github.errors import GitHubFailure, TryLater
 from bot.store import (
     DueAction,
     FactsReader,
@@ -135,7 +136,9 @@ class LateEffects:
         if newest != action:
             if isinstance(newest, actions.ReportCheck):
                 newest = replace(newest, check=None)  # GitHub shows the one that came last.
-            self.dispatcher.do(replace(due, action=newest), lambda: None)
+            result = self.dispatcher.do(replace(due, action=newest), lambda: None)
+            if isinstance(result, RetryLater):
+                raise TryLater(result.why)
 
     def _release_again(self, session: Session) -> None:
         """Release the session again if its workspace or program was recreated after its release."""

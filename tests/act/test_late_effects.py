@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.act.late_effects import LateEffects
+from bot.act.results import Completed, RetryLater
 from bot.github.errors import TryLater
 from bot.store import SessionDecision
 from lifecycle.model import actions, keys
@@ -154,6 +155,20 @@ def test_a_failed_look_is_repeated(scenario: Any) -> None:
     assert looks(late, 5) == 5
     late.github.write.remove_duplicates.side_effect = None
     assert looks(late, 5) == 2
+
+
+def test_a_state_that_could_not_be_shown_again_is_tried_again(scenario: Any) -> None:
+    late = Late(scenario, WORKING)
+    late.does_all()
+    scenario.orders(late.id, MERGED, run=1)
+    late.does_all()
+    late.running.clear()
+    late.dispatcher.do.return_value = RetryLater("GitHub cannot be reached")
+    assert looks(late, 5) == 0
+    assert late.dispatcher.do.call_count == 5
+    late.dispatcher.do.return_value = Completed()
+    assert looks(late, 5) == 0
+    assert late.dispatcher.do.call_count == 5 + 2
 
 
 def test_a_former_leader_whose_end_cannot_be_seen_is_expected_for_a_day(scenario: Any) -> None:
