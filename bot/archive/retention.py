@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bot.archive.archiver import Archive
-from bot.store import DatedKind, ResourceOwner, Store
+from bot.store import DatedKind, ResourceOwner, Store, StoreFailure
 from bot.system.clock import Clock
 from bot.system.locations import Locations
 from config.tables import RetentionSettings as Days
@@ -123,9 +123,8 @@ class Retention:
         Stray programs are those of sessions that are unknown or over. Archives of sessions that are
         over are compressed first.
 
-        Returns the items that were to be removed. If an error of the disk, Git or the runtime kept
-        one, its `goes` is false. Data that was kept because its session became active meanwhile
-        still has `goes` true.
+        Returns the items that were to be removed. If an error kept one, or its session became
+        active meanwhile, its `goes` is false.
 
         Raises `Busy` if another process is cleaning up.
         """
@@ -244,12 +243,14 @@ class Retention:
         return age >= days, f"{event} {age:.1f} days ago, kept for {_days(days)}"
 
     def _if_over(self, owner: ResourceOwner, remove: Callable[[], object]) -> Callable[[], object]:
-        """Wrap `remove` to do nothing if the session was restored meanwhile."""
+        """Wrap `remove` to do nothing, and return False, if the session was restored meanwhile."""
 
-        def checked() -> None:
+        def checked() -> bool:
             now = self.store.sessions.owner(owner.id)
-            if now is not None and now.over:
+            is_over = now is not None and now.over
+            if is_over:
                 remove()
+            return is_over
 
         return checked
 
@@ -327,8 +328,9 @@ def _removed(found: _Found) -> Item:
     item = found.item
     try:
         item = replace(item, bytes=found.size())
-        found.remove()
-    except (OSError, GitFailure, RuntimeFailure) as error:
+        if found.remove() is False:
+            return replace(item, goes=False, why="deleted or in use again since it was listed")
+    except (OSError, GitFailure, RuntimeFailure, StoreFailure) as error:
         log.warning("%s %s: not removed: %s", item.thing, item.name, error)
         return replace(item, goes=False, why=f"could not be removed: {error}")
     done = "removed, or its removal ordered" if item.thing is Thing.WORKSPACE else "removed"

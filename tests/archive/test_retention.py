@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from bot.archive.retention import Busy, Item, Retention, Thing
-from bot.store import Delivery, NewCommand, Outsider
+from bot.store import Delivery, ExpiryTable, NewCommand, Outsider, StoreFull
 from lifecycle.model.actions import CloseIssue
 from lifecycle.model.facts import Usage
 from lifecycle.model.key import parse
@@ -134,6 +134,36 @@ def test_a_session_is_forgotten_once_its_issue_asks_for_nothing(keeper: Keeper) 
     assert keeper.cleans()[Thing.SESSION] == ["widgets-12"]
     assert keeper.site.scenario.store.sessions.get("widgets-12") is None
     assert keeper.cleans() == {}
+
+
+def test_a_session_that_is_woken_meanwhile_is_not_reported_as_removed(keeper: Keeper) -> None:
+    keeper.a_session_ends()
+    keeper.clock.passes(31 * DAY)
+    keeper.cleans()
+    keeper.issue_is_closed()
+    keeper.site.scenario.store.sessions.wake("widgets-12")
+    (kept,) = [one for one in keeper.retention.apply() if one.thing is Thing.SESSION]
+    assert (kept.goes, kept.why) == (False, "deleted or in use again since it was listed")
+    assert keeper.site.scenario.store.sessions.get("widgets-12") is not None
+
+
+def test_rows_that_cannot_be_deleted_do_not_end_a_cleanup(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise StoreFull("the disk is full")
+
+    keeper.a_session_ends()
+    keeper.clock.passes(31 * DAY)
+    monkeypatch.setattr(ExpiryTable, "delete_history", fails)
+    kept, went = {}, set()
+    for item in keeper.retention.apply():
+        if item.goes:
+            went.add(item.thing)
+        else:
+            kept[item.thing] = item.why
+    assert kept == {Thing.HISTORY: "could not be removed: the disk is full"}
+    assert Thing.ARCHIVE in went
 
 
 def test_a_session_is_known_as_long_as_work_of_it_is_preserved(keeper: Keeper) -> None:
