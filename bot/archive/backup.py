@@ -37,18 +37,24 @@ def back_up(store: Store, paths: Paths, file: Path) -> None:
             tar.add(copy, paths.database.name)
             for path in sorted(paths.archive.rglob("*")):
                 with suppress(FileNotFoundError):  # Deleted or compressed meanwhile.
-                    _add(tar, path, path.relative_to(paths.archive.parent).as_posix())
+                    name = path.relative_to(paths.archive.parent).as_posix()
+                    _add(tar, path, name, Path(folder))
         with new.open("rb") as written:
             os.fsync(written.fileno())
         new.replace(file)
 
 
-def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    """Add the bytes that a file has when it is opened: a running agent's transcript may grow."""
+def _add(tar: tarfile.TarFile, path: Path, name: str, folder: Path) -> None:
+    """Add a file through a copy in `folder`: the bot may extend or truncate it meanwhile."""
     if path.suffix == ".new" or not path.is_file():
         return
-    with path.open("rb") as source:
-        tar.addfile(tar.gettarinfo(arcname=name, fileobj=source), source)
+    with path.open("rb") as source, tempfile.TemporaryFile(dir=folder) as copy:
+        shutil.copyfileobj(source, copy)
+        entry = tar.gettarinfo(arcname=name, fileobj=source)
+        entry.type, entry.linkname = tarfile.REGTYPE, ""  # Even if it has other names, too.
+        entry.size = copy.tell()
+        copy.seek(0)
+        tar.addfile(entry, copy)
 
 
 def restore(file: Path, paths: Paths) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import chdir, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,26 @@ def file(site: Site, paths: Paths, tmp_path: Path) -> Path:
     assert site.scenario.store.lease.acquire("another:machine:1:1", site.scenario.clock(), 9999)
     back_up(site.scenario.store, paths, tmp_path / "backup")
     return tmp_path / "backup"
+
+
+def test_a_file_that_is_shortened_meanwhile_does_not_end_a_backup(
+    site: Site, file: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bot, another process, writes the copy of a transcript anew if it was replaced."""
+    measured, copy = tarfile.TarFile.gettarinfo, paths.archive / "widgets-12/home/transcript.jsonl"
+
+    def shortened(tar: tarfile.TarFile, *given: Any, **named: Any) -> tarfile.TarInfo:
+        entry = measured(tar, *given, **named)
+        if entry.name.endswith("transcript.jsonl"):
+            copy.write_text("")
+        return entry
+
+    monkeypatch.setattr(tarfile.TarFile, "gettarinfo", shortened)
+    back_up(site.scenario.store, paths, file)
+    with tarfile.open(file) as tar:
+        entry = tar.extractfile("archive/widgets-12/home/transcript.jsonl")
+        assert entry is not None
+        assert entry.read() == b"transcript.jsonl"
 
 
 def test_database_and_archive_are_restored_and_no_bot_leads(
