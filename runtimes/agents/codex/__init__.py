@@ -16,8 +16,9 @@ from runtimes.agents.codex import files as codex_files
 from runtimes.agents.codex import screen as codex_screen
 from runtimes.agents.codex.reader import CodexReader
 from runtimes.agents.shared import adapter
+from runtimes.agents.shared.files import decode_json
 from runtimes.agents.shared.hooks import spool_command
-from runtimes.files import make_folder, matching, write_private
+from runtimes.files import make_folder, matching, read_text, write_private
 
 _MODES = {
     "auto": ("--dangerously-bypass-approvals-and-sandbox",),
@@ -67,8 +68,11 @@ class Codex(adapter.AgentAdapter):
         env["CODEX_HOME"] = str(folder)
         env |= run_limits.endpoint.variables(key=_KEY)
         make_folder(folder)
-        if (key := env.get(_KEY)) and not run_limits.endpoint.url:
-            write_private(folder / "auth.json", json.dumps({_KEY: key}))
+        auth, key = folder / "auth.json", env.get(_KEY)
+        if key and not run_limits.endpoint.url:
+            write_private(auth, json.dumps({_KEY: key}))
+        elif [*(decode_json(read_text(auth), dict[str, object]) or {})] == [_KEY]:
+            auth.unlink()  # Written for an earlier run; a person's login has more fields.
         in_file = self._type.preamble == "instructions-file"
         write_private(folder / "AGENTS.md", system if in_file else "")
         known = codex_files.rollout(files, resume)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from runtimes.agents import AGENTS
 from runtimes.agents.base import AgentType, Endpoint, LaunchSpec, RunFiles, RunLimits
+from runtimes.agents.codex import Codex
 from runtimes.agents.opencode import OpenCode
 
 HERE = Endpoint(url="http://127.0.0.1:1234", key="the-dummy")
@@ -99,3 +100,16 @@ def test_an_endpoint_without_a_model_is_a_start_problem() -> None:
     kind = AgentType(program="opencode", command=("true",))
     (problem,) = OpenCode(kind).check({}, Endpoint(key="x"))
     assert "set `model`" in problem
+
+
+def test_a_key_in_codexs_folder_does_not_outlast_the_run_that_needs_it(files: RunFiles) -> None:
+    auth, codex = files.home / ".codex" / "auth.json", AgentType(program="codex")
+    keyed = AgentType(program="codex", env={"OPENAI_API_KEY": "sk-1"})
+    Codex(keyed).prepare(files, "x", "")
+    assert "sk-1" in auth.read_text()
+    Codex(codex).prepare(files, "x", "", RunLimits(endpoint=HERE))
+    assert not auth.exists()
+    a_persons_login = json.dumps({"OPENAI_API_KEY": "sk-2", "tokens": {"id_token": "a"}})
+    auth.write_text(a_persons_login)
+    Codex(codex).prepare(files, "x", "")
+    assert auth.read_text() == a_persons_login
