@@ -37,9 +37,14 @@ def names(facts: Facts, command: Command, head: str) -> bool:
 
     An agent could craft a commit whose hash has the same prefix as the one a person reviewed.
     """
-    pushes = (key for key in (*facts.done, *facts.failures) if key.kind is KeyKind.PUSH)
-    others = {key.cause[0] for key in pushes} - {head}
+    others = _pushes(facts) - {head}
     return head.startswith(command.text) and not any(one.startswith(command.text) for one in others)
+
+
+def _pushes(facts: Facts) -> set[str]:
+    """Return the commits of all pushes that were done, refused or ordered."""
+    known = (*facts.done, *facts.failures, *facts.pending)
+    return {key.cause[0] for key in known if key.kind is KeyKind.PUSH}
 
 
 def this_life(facts: Facts) -> Facts:
@@ -55,7 +60,7 @@ def this_life(facts: Facts) -> Facts:
         return facts
     forgiven = max(filter(None, (restored, retried)))
     failures = {key: failed for key, failed in facts.failures.items() if failed.at >= forgiven}
-    facts = replace(facts, failures=failures)
+    facts = replace(facts, failures=failures, commands=_unambiguous(facts, forgiven))
     if restored is None:
         return facts
     ended = facts.ended
@@ -85,6 +90,20 @@ def _let_out(facts: Facts) -> Facts:
         return facts
     others = {key: failed for key, failed in facts.failures.items() if failed is not held}
     return replace(facts, failures=others)
+
+
+def _unambiguous(facts: Facts, before: datetime) -> tuple[Command, ...]:
+    """Return the commands without each `allow` from before this time that names several commits.
+
+    The refusals that show that it does are forgotten after a retry.
+    """
+    commits = _pushes(facts) | {facts.work.head}
+
+    def counts(command: Command) -> bool:
+        named = [commit for commit in commits if commit.startswith(command.text)]
+        return command.kind != "allow" or command.at >= before or len(named) < 2
+
+    return tuple(filter(counts, facts.commands))
 
 
 def _asked(facts: Facts, kind: str) -> datetime | None:

@@ -122,6 +122,23 @@ def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool
     assert [push.protected for push in pushes(full)] == [()]
 
 
+def test_a_retry_does_not_release_a_commit_with_the_same_prefix() -> None:
+    """It forgets that another commit with this prefix was refused, and which one was meant."""
+    looked_at = parse(f"push:{NEXT[:7]}{'0' * 33}")
+    allow, retry = command("allow", at=ago(90), text=NEXT[:7]), command("retry", at=ago(10))
+    session = held(allow, retry)
+    applied = done("command_applied:comment-allow")
+    failures = {**session.failures, looked_at: HELD}
+    session = replace(session, done={**session.done, **applied}, failures=failures)
+    assert pushes(session) == [CHECKED]
+    ordered = replace(
+        session, failures={parse(f"push:{NEXT}"): HELD}, pending=frozenset({looked_at})
+    )
+    assert [push for push in pushes(ordered) if not push.checked] == []
+    alone = replace(session, failures={parse(f"push:{NEXT}"): HELD})
+    assert [push.protected for push in pushes(alone)] == [()]
+
+
 def test_an_allow_without_a_held_commit_is_refused() -> None:
     reply = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
     assert reply == {"command_refused:comment-allow": "No commit waits for permission."}
