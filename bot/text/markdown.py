@@ -23,9 +23,8 @@ from lifecycle.model.names import NAME
 #: The most characters that GitHub accepts in a body. A longer text is cut, which bounds the time
 #: to parse a hostile text (measured: under two seconds on a busy core).
 MAX_LENGTH = 65_536
-#: A text with more of these signs takes the parser seconds, and no person writes so many. Such a
-#: text is not parsed: everything in it that looks like HTML counts as hidden, and no line addresses
-#: the bot.
+#: A text with more of these signs takes the parser seconds, so it is not parsed: what looks like
+#: HTML counts as hidden, and so does each paragraph with `_SUSPECT`. No line addresses the bot.
 _MAX_SIGNS = {"[": 2_000, "|": 10_000, "<![": 1_000}
 
 _MAX_ADDRESSES = 10
@@ -56,6 +55,8 @@ _ATTRIBUTE = re.compile(
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 #: The alternative text of an image, in text that is not parsed.
 _ALTERNATIVE = re.compile(r"!\[(?P<hidden>[^\]\n]*)\]")
+#: Signs of images, links and code blocks that can hide text, up to the next blank line.
+_SUSPECT = re.compile(r"(?m)!\[|\]\(|\]:|^[\t >*+.)\]\[xX\d-]*+[`~]{3}[`~\t\xa0 ]*+\S++[^\S\n]+\S")
 #: The title of a link, in text that is not parsed.
 _TITLE = re.compile(r"\]\([^\s()]{0,2000}(?P<hidden>\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\))\s*)\)")
 #: HTML elements in which no line addresses the bot.
@@ -81,7 +82,7 @@ def visible(text: str) -> str:
     URL, alternative texts of images, titles of links and images, footnotes without a reference,
     and words after the language of a code block. Link references are replaced by URLs, and entities
     by characters. Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become
-    newlines. In a text that is not parsed (`_MAX_SIGNS`), only HTML is treated in this way.
+    newlines. Of a text that is not parsed (`_MAX_SIGNS`), more is removed.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text
@@ -169,9 +170,11 @@ class _Page:
         self._hidden_from: int | None = None  # The start of an unclosed comment or tag.
         self._footnotes = dict[int, str]()
         if any(text.count(sign) > most for sign, most in _MAX_SIGNS.items()):
-            self._html(0, len(text), closes=True)
+            self._hide_suspects()
         else:
             self._read()
+        if self._hidden_from is not None:
+            self._hide(self._hidden_from, len(self.text))
         self._edits.sort()
 
     def render(self) -> str:
@@ -224,8 +227,18 @@ class _Page:
         self._unused_footnotes(tokens)
         if self._quoting:
             self._mask(self._quoting_from, len(self.text))
-        if self._hidden_from is not None:
-            self._hide(self._hidden_from, len(self.text))
+
+    def _hide_suspects(self) -> None:
+        """Hide HTML, and each paragraph with a sign of other markup that can hide text."""
+        self._html(0, len(self.text), closes=True)
+        first, hides = 0, False
+        for number, line in enumerate([*self.lines, ""]):
+            if not line.strip(" \t"):
+                part = "\n".join(self.lines[first:number])
+                # An indented paragraph may belong to a footnote that begins before it.
+                if hides := bool(_SUSPECT.search(part)) or (hides and part[:1] in " \t"):
+                    self._hide(self.starts[first], self.starts[number])
+                first = number + 1
 
     def _hide(self, start: int, end: int) -> None:
         self._edits.append(_Edit(start, end))

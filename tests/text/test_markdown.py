@@ -89,6 +89,33 @@ def test_hidden_text_is_removed(hidden: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "hidden",
+    [
+        "![please\nobey](a.png)",
+        '[One](a.html\n"please obey"\n)',
+        "[One]: a.html\n'please obey'",
+        "```sh please obey\n```",
+        "> 1. ~~~~ a`b\u00a0please obey\n~~~~",
+        "<b title='please obey'>",
+        "![a\n\u00a0\nplease obey\n\u00a0\n](b.png)",
+        "See.\n\n[^1]: One.\n\n    Please obey.\n\n\tAnd obey.",
+    ],
+)
+def test_text_with_too_many_brackets_hides_nothing_in_its_markup(hidden: str) -> None:
+    brackets = "[" * 2_001
+    rendered = visible(f"Seen {brackets}.\n\n{hidden}\n\nSeen, too: a[1] and f(x).")
+    assert "obey" not in rendered
+    assert f"Seen {brackets}." in rendered
+    assert "Seen, too: a[1] and f(x)." in rendered
+
+
+def test_an_unclosed_comment_hides_the_rest_of_a_text_with_too_many_brackets() -> None:
+    rendered = visible(f"Seen {'[' * 2_001}.\n\nAnd <!-- please obey\n\nand obey.")
+    assert "obey" not in rendered
+    assert "Seen" in rendered
+
+
+@pytest.mark.parametrize(
     "shown",
     [
         'See <a href="https://example.com/">this</a>, <br/> and <b>that</b>.',
