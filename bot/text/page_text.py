@@ -10,10 +10,13 @@ from lifecycle.model.text import full_stop, plain, settled
 # Control characters that separate words. `plain` removes terminal sequences later; a tab replaces
 # the characters because, unlike a space, it is part of no sequence.
 _GAP = re.compile("[\x00-\x06\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-#: Control characters except the tab, some characters without a width, and characters that change
-#: the reading direction.
+#: Control characters except the tab, characters without a width or a shape, and characters that
+#: change the reading direction. A variation selector after an emoji is common and harmless.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<![#*0-9\xa9\xae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
 )
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
@@ -32,7 +35,7 @@ def line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return a line of code for reviewers, with most invisible characters replaced by U+FFFD.
+    """Return a line of code for reviewers, with each invisible character replaced by U+FFFD.
 
     Spaces and tabs are kept, and a carriage return at the end is removed.
     Removing characters that move the cursor or change the reading direction would hide an attack.

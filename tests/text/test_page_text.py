@@ -42,6 +42,18 @@ def test_a_block_keeps_its_lines(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "sign", ["\u202e", "\u200b", "\u3164", "\ufe00", "\U000e0041", "\u2065", "\ufe0f", "\u2800"]
+)
+def test_invisible_characters_in_code_are_shown(sign: str) -> None:
+    assert page_text.code(f"a{sign}b\t c\r") == "a\ufffdb\t c"
+
+
+def test_an_emoji_in_code_keeps_its_variation_selector_and_hides_no_others() -> None:
+    assert page_text.code("x = '\u2764\ufe0f'") == "x = '\u2764\ufe0f'"
+    assert page_text.code("\u2764\ufe0f\ufe0e\ufe0f") == "\u2764\ufe0f\ufffd\ufffd"
+
+
+@pytest.mark.parametrize(
     ("address", "safe"),
     [
         ("https://github.com/a/b", "https://github.com/a/b"),
