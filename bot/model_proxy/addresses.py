@@ -6,6 +6,7 @@ one.
 """
 
 import asyncio
+import errno
 import socket
 from concurrent.futures import Executor
 from functools import partial
@@ -55,7 +56,12 @@ def is_public(address: str) -> bool:
 def _is_own(address: str) -> bool:
     """Whether an address belongs to this machine, that is, whether a socket can be bound to it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as tried:
+    try:
+        tried = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError as error:
+        # Without IPv6 no such address belongs to this machine. Any other failure tells nothing.
+        return error.errno not in (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
+    with tried:
         try:
             tried.bind((address, 0))
         except OSError:

@@ -1,6 +1,7 @@
 """Which hosts a project's setting `network` allows, and which addresses are public."""
 
 import asyncio
+import errno
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -52,6 +53,17 @@ def test_addresses_of_this_machine_and_its_network_are_not_public(address: str) 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"])
 def test_other_addresses_are_public(address: str) -> None:
     assert is_public(address)
+
+
+def test_an_address_is_judged_on_a_machine_without_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(code, "no socket")
+
+    monkeypatch.setattr(socket, "socket", fails)
+    code = errno.EAFNOSUPPORT
+    assert is_public("2606:4700::1111")
+    code = errno.EMFILE
+    assert not is_public("2606:4700::1111"), "it may be this machine's own"
 
 
 def test_a_name_has_addresses_unless_it_cannot_be_looked_up(
