@@ -110,7 +110,10 @@ class LfsClient:
             try:
                 answers = {str(each["oid"]): each for each in json.loads(text)["objects"]}
                 for oid, one in part.items():
-                    yield one, dict(answers.get(oid, {}).get("actions") or {})
+                    answer = answers.get(oid, {})
+                    if operation == "upload" and (error := answer.get("error")):
+                        raise self._failure(f"{one.path} is refused: {error['message']}")
+                    yield one, dict(answer.get("actions") or {})
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise self._failure(f"the answer is malformed: {error!r}") from None
 

@@ -288,6 +288,29 @@ def test_a_pointer_without_content_is_named_before_its_push(
     assert [method for method, *_ in project.server.seen] == ["POST"]
 
 
+def test_an_upload_that_the_server_refuses_is_reported(
+    project: Project, begins: Callable[..., Worktree], git: Git
+) -> None:
+    """Without an action, it would count as being on the server already."""
+    project.has({"a.bin": b"content\n"})
+    worktree = begins()
+    head = git.commit(worktree.path, "b.bin", _pointer(b"more"))
+    project.mirror.take(worktree)
+    before = project.server.answer
+
+    def answer(method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        if path != _BATCH:
+            return before(method, path, body)
+        error = {"code": 507, "message": "the quota is used up"}
+        return 200, json.dumps(
+            {"objects": [{**one, "error": error} for one in json.loads(body)["objects"]]}
+        ).encode()
+
+    project.server.answer = answer  # type: ignore[method-assign]
+    with pytest.raises(GitFailure, match=r"b\.bin is refused: the quota is used up"):
+        lfs.upload(project.mirror, head)
+
+
 @pytest.mark.parametrize("content", [b"wrong!!\n", b"content\nand more", b"cont"])
 def test_content_that_is_not_what_the_pointer_names_is_not_kept(
     project: Project, begins: Callable[..., Worktree], content: bytes
