@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from math import inf
 from pathlib import Path
@@ -315,6 +315,17 @@ class DatabaseFile:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection that sees one snapshot, for a `with` block. Raises `StoreFailure`."""
+        with self.reader() as connection:
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection for a `with` block with one query, which sees one snapshot by itself.
+
+        Raises `StoreFailure`.
+        """
         if self._closed.is_set():
             raise StoreClosed(f"the database {self.path} was closed")
         try:
@@ -322,9 +333,7 @@ class DatabaseFile:
         except IndexError:
             connection = open_reader(self.path)
         try:
-            connection.execute("BEGIN")
             yield connection
-            connection.execute("COMMIT")
         except sqlite3.Error as error:
             failure = explained(error, self.path)
             if isinstance(failure, StoreDamaged):
@@ -365,12 +374,12 @@ class StoreTable:
         self._db = db
 
     def _all(self, query: str, values: _Values = ()) -> list[sqlite3.Row]:
-        with self._db.read() as connection:
+        with self._db.reader() as connection:
             return connection.execute(query, values).fetchall()
 
     def _first(self, query: str, values: _Values = ()) -> sqlite3.Row | None:
-        with self._db.read() as connection:
-            row: sqlite3.Row | None = connection.execute(query, values).fetchone()
+        with self._db.reader() as connection, closing(connection.execute(query, values)) as cursor:
+            row: sqlite3.Row | None = cursor.fetchone()
             return row
 
     def _execute(self, statement: str, values: _Values) -> int:

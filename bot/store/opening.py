@@ -122,7 +122,7 @@ def _opened(
     path: Path,
     mode: str,
     prepare: Callable[[sqlite3.Connection, Path], None] = lambda connection, path: None,
-    redact: Callable[[str], str] = str,
+    redact: Callable[[str], str] | None = None,
 ) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
@@ -132,10 +132,11 @@ def _opened(
             isolation_level=None,
             check_same_thread=False,  # the writer is opened in one thread and used in another
             cached_statements=256,
-            factory=RedactingConnection,
+            factory=RedactingConnection if redact else sqlite3.Connection,
         )
         try:
-            connection.redact = redact
+            if isinstance(connection, RedactingConnection) and redact:
+                connection.redact = redact
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
