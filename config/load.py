@@ -334,7 +334,7 @@ def _table_misfits(value: object, kind: type[Struct], where: str) -> Iterator[st
 
 
 def _expected(message: str) -> str:
-    """Return msgspec's message in TOML's terms."""
+    """Return msgspec's message in plain words, such as `a table` for `object`."""
     for theirs, ours in _WORDS.items():
         message = message.replace(theirs, ours)
     return f"{message[0].lower()}{message[1:]}"

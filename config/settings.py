@@ -237,7 +237,7 @@ class AgentTypeSettings(SettingsTable, frozen=True, kw_only=True):
 
 
 class AgentSettings(SettingsTable, frozen=True, kw_only=True):
-    """A named agent, which keeps its history across sessions: `[agents.NAME]`."""
+    """A named agent, under whose name the record of its sessions is kept: `[agents.NAME]`."""
 
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
     #: The environment variable with the agent's model key, by agent type.

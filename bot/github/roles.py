@@ -46,7 +46,7 @@ class RoleReader:
         return RepositoryRole(Role.NONE)
 
     def _is_collaborator(self, repository: str, path: str) -> bool:
-        """Whether the account at `path` is a collaborator of the repository.
+        """Whether the account at `path`, such as `collaborators/alice`, is a collaborator.
 
         https://docs.github.com/en/rest/collaborators/collaborators#check-if-a-user-is-a-repository-collaborator
         """

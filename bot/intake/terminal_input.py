@@ -49,7 +49,7 @@ class TypedTooFast(Exception):
 
 
 class TypingStalled(Exception):
-    """Earlier input for the session has not been typed yet: the outbox is not typing now."""
+    """Earlier input for the session has waited for five seconds: the outbox is not typing now."""
 
 
 class _Allowance(Struct):
@@ -111,7 +111,7 @@ class TerminalInput:
         Raises:
             NotTypable: see `check`.
             TypedTooFast: there were too many requests in the last seconds.
-            TypingStalled: earlier input waits to be typed.
+            TypingStalled: earlier input has waited for more than five seconds.
             InvalidArgument: a key does not exist, or there is too much or nothing to type.
             KeyReused: `request` was used by somebody else or for input of another length.
         """

@@ -60,7 +60,7 @@ class BranchDiff(Struct, frozen=True, kw_only=True):
 
 
 class NoChanges(Exception):
-    """There are no changes, or they cannot be shown; the message says why."""
+    """No commits are known yet, or their changes cannot be shown; the message says why."""
 
 
 def branch_diff(base: str, head: str, patch: Patch) -> BranchDiff:

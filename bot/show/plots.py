@@ -48,7 +48,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Plot(Struct, frozen=True, kw_only=True):
-    """A chart; its bars are sorted from left to right."""
+    """A chart: its bars, from left to right, and horizontal lines, such as a limit."""
 
     bars: tuple[Bar, ...]
     top: float  #: The value at the upper edge of the chart, a round number.

@@ -113,7 +113,7 @@ def runs_here(owner: str) -> bool:
 
 
 def _gone(owner: str) -> bool:
-    """Whether an owner is a process of this host that no longer runs."""
+    """Whether an owner is a process of this host and its pid namespace that no longer runs."""
     host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]
     if host != _host() or not boot or not pid.isdigit():
         return False

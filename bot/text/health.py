@@ -37,7 +37,7 @@ def worker_failing(name: str) -> str:
 
 
 def inbox_waits(count: int, seconds: float) -> str:
-    """Say that deliveries wait for longer than they should."""
+    """Say that deliveries wait for too long: `count` wait, the oldest for `seconds`."""
     many = "1 webhook delivery waits" if count == 1 else f"{count:,} webhook deliveries wait"
     return f"{many} to be processed, the oldest for {_words(seconds)}; see the server's log"
 

@@ -222,12 +222,12 @@ def metadata_line(actor: str, keys: Sequence[str]) -> Line:
 
 
 def keys_line(actor: str, count: int) -> Line:
-    """Return the sentence for what a person typed into the terminal."""
+    """Return the sentence for `count` characters that a person typed into the terminal."""
     return Line(f"{person(actor)} typed {characters(count)} into the terminal")
 
 
 def dropped_line(actor: str, count: int, why: str) -> Line:
-    """Return the sentence for a person's input that may not have reached the terminal."""
+    """Return the sentence for `count` typed characters that may not have reached the terminal."""
     what = f"What {person(actor)} typed ({characters(count)})"
     return Line(f"{what} may not have reached the terminal: {why}", "warn")
 

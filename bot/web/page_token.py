@@ -14,7 +14,7 @@ _MINUTE = 60.0
 
 
 class PageToken:
-    """The page token, which is in the server's environment."""
+    """Checks whether a token is the page token, within a limit on wrong ones; see `opens`."""
 
     def __init__(self, token: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         """If `token` is empty, no token is accepted."""

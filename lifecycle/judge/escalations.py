@@ -199,7 +199,7 @@ def repair_without_commit(view: SessionView) -> Finding | None:
 
 
 def red_on_base(view: SessionView) -> Finding | None:
-    """All failed checks fail on the base branch too, so the agent cannot fix them."""
+    """No check is pending, and all failed ones fail on the base branch too: no fix would help."""
     failed, pull = view.failed_checks, view.pull
     if pull is None or not failed or view.checks_to_fix or view.pending_checks:
         return None

@@ -98,7 +98,7 @@ def check(pull: Proposal, method: str) -> None:
 def merge_commit(
     pull: Proposal, by: str, method: str, title: str | None, message: str | None
 ) -> str:
-    """Make the commits of a merge, and return the base branch's new head.
+    """Make the commits of a merge, and return the last one; moves no branch.
 
     Without a `title`, the commit has GitHub's default title. With the method `rebase`, the commits
     keep their messages. Raises `git.Conflict`.
