@@ -123,7 +123,7 @@ class RunFiles(Struct, frozen=True, kw_only=True):
     def spool(self) -> Path:
         """The file to which the program's hooks append their calls, one `HookCall` a line.
 
-        Aider writes its analytics log there instead.
+        A program without hooks may write a log of its own there.
         """
         return self.outputs / "hooks.jsonl"
 
