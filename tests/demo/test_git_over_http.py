@@ -1,9 +1,12 @@
 """Real git against the real repositories: permissions, and the effects of a push."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from bot.demo.github.git import Git
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
 from tests.demo.outside import Checkout, HookServer
@@ -159,3 +162,13 @@ def test_a_commit_on_the_default_branch_closes_the_issues_it_names(repo: Reposit
     assert issue.state == "open"
     repo.push("main", {"b": "1\n"}, by="rob", message=f"Fix it\n\nFixes #{issue.number}")
     assert (issue.state, issue.state_reason) == ("closed", "completed")
+
+
+def test_an_interrupt_in_the_terminal_does_not_reach_the_git_of_the_stand_in(
+    tmp_path: Path,
+) -> None:
+    """It goes to the whole process group of the demo, which finishes its requests first."""
+    git = Git(tmp_path / "repository.git")
+    git.init("main")
+    group = git.run("-c", "alias.group=!cut -d ' ' -f 5 /proc/self/stat", "group")
+    assert int(group) != os.getpgrp()

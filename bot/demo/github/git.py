@@ -125,6 +125,7 @@ class Git:
             env={**environment(), **env},
             input=b"" if stdin is None else stdin,
             capture_output=True,
+            process_group=0,  # Ctrl-C in the demo's terminal lets git finish.
         )
 
     # -- refs

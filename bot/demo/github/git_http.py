@@ -67,6 +67,7 @@ def _backend(request: Request, repo: Repository, service: str) -> Answer:
     done = subprocess.run(
         ["git", "http-backend"],
         check=False,
+        process_group=0,  # As in `Git`.
         input=request.body,
         capture_output=True,
         env={
