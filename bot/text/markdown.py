@@ -167,13 +167,13 @@ class _Page:
         self._edits = list[_Edit]()
         self._quoting = 0  # The open elements of `_QUOTING`, and where the first begins.
         self._quoting_from = 0
-        self._hidden_from: int | None = None  # The start of an unclosed comment or tag.
+        self._hidden_from = -1  # The start of an unclosed comment or tag; -1 without one.
         self._footnotes = dict[int, str]()
         if any(text.count(sign) > most for sign, most in _MAX_SIGNS.items()):
             self._hide_suspects()
         else:
             self._read()
-        if self._hidden_from is not None:
+        if self._hidden_from >= 0:
             self._hide(self._hidden_from, len(self.text))
         self._edits.sort()
 
@@ -335,13 +335,13 @@ class _Page:
 
     def _html(self, start: int, end: int, *, closes: bool = False) -> None:
         """Read the text as HTML. With `closes`, an unclosed comment or tag hides what follows."""
-        if self._hidden_from is not None:
+        if self._hidden_from >= 0:
             closed = self.text.find("-->", start, end) if closes else -1
             if closed < 0:
                 return
             start = closed + len("-->")
             self._hide(self._hidden_from, start)
-            self._hidden_from = None
+            self._hidden_from = -1
         for found in _HTML.finditer(self.text[start:end]):
             begins, ends = start + found.start(), start + found.end()
             if found["tag"]:
