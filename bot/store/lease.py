@@ -107,17 +107,20 @@ def may_run(former: str) -> bool:
 
 def runs_here(owner: str) -> bool:
     """Whether an owner is a running process of this host and its pid namespace."""
-    host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]
+    host, boot, pid, start = _parts(owner)
     here = host == _host() and boot == _boot() and pid.isdigit()
     return here and start == _started(int(pid))
 
 
 def _gone(owner: str) -> bool:
     """Whether an owner is a process of this host and its pid namespace that no longer runs."""
-    host, boot, pid, start = (owner.split(":") + [""] * 4)[:4]
-    if host != _host() or not boot or not pid.isdigit():
-        return False
-    return boot != _boot() or start != _started(int(pid))
+    host, boot, pid, _ = _parts(owner)
+    return host == _host() and bool(boot) and pid.isdigit() and not runs_here(owner)
+
+
+def _parts(owner: str) -> list[str]:
+    """Return host, boot, process id and start; empty if the owner's name has no such part."""
+    return (owner.split(":") + [""] * 4)[:4]
 
 
 def _host() -> str:
