@@ -46,7 +46,7 @@ def file(site: Site, paths: Paths, tmp_path: Path) -> Path:
 def test_a_file_that_is_shortened_meanwhile_does_not_end_a_backup(
     site: Site, file: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bot, another process, writes the copy of a transcript anew if it was replaced."""
+    """The bot, another process, rewrites the copy of a transcript that was replaced."""
     measured, copy = tarfile.TarFile.gettarinfo, paths.archive / "widgets-12/home/transcript.jsonl"
 
     def shortened(tar: tarfile.TarFile, *given: Any, **named: Any) -> tarfile.TarInfo:

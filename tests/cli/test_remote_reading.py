@@ -197,7 +197,7 @@ def test_an_unknown_session_is_named(served: Served, mergewright: CommandLine) -
 
 
 def test_a_transcript_stays_that_of_its_run() -> None:
-    """The messages of a run that starts meanwhile are numbered anew."""
+    """The messages of a run that starts meanwhile are numbered from 0 again."""
     server = MagicMock()
     session, messages = SimpleNamespace(run=1), [Message(kind=MessageKind.ANSWER, text="Done.")]
 

@@ -118,8 +118,8 @@ class AgentAdapter(ABC):
     def environment(self, files: RunFiles) -> Mapping[str, str]:
         """Return the environment for the project's own commands, without model keys.
 
-        It has the variables of the agent type and the run, but none that `prepare` adds. Creates
-        the folders of the files that the variables name, and empties the prompt's file.
+        It has the variables of the agent type and the run, but not those that `prepare` adds.
+        Creates the folders of the files that the variables name, and empties the prompt's file.
         """
         own, keys = self._type, self.login_variables
         public = tuple(name for name in own.pass_env if not _is_key(name, keys))

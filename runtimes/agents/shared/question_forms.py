@@ -63,7 +63,7 @@ class _Arguments(Struct, frozen=True):
 
 
 def parse_questions(arguments: object) -> Sequence[Question]:
-    """Return the questions in a tool's arguments; empty if there are none that can be read."""
+    """Return the questions in a tool's arguments; empty if none can be read."""
     with suppress(msgspec.ValidationError):
         return msgspec.convert(arguments, _Arguments).questions
     return ()

@@ -276,13 +276,21 @@ def test_what_the_server_lacks_stays_a_pointer_and_is_named(
     assert not worktree.dirty()
 
 
-def test_a_pointer_without_content_is_named_before_its_push(
+def _with_a_pointer(
     project: Project, begins: Callable[..., Worktree], git: Git
-) -> None:
+) -> tuple[Worktree, str]:
+    """A workspace whose new commit, known to the mirror, refers to content that nobody has."""
     project.has({"a.bin": b"content\n"})
     worktree = begins()
     head = git.commit(worktree.path, "b.bin", _pointer(b"nowhere"))
     project.mirror.take(worktree)
+    return worktree, head
+
+
+def test_a_pointer_without_content_is_named_before_its_push(
+    project: Project, begins: Callable[..., Worktree], git: Git
+) -> None:
+    worktree, head = _with_a_pointer(project, begins, git)
     lfs.collect(project.mirror, worktree, head, 1)
     assert [one.path for one in lfs.upload(project.mirror, head)] == ["b.bin"]
     assert [method for method, *_ in project.server.seen] == ["POST"]
@@ -292,10 +300,7 @@ def test_an_upload_that_the_server_refuses_is_reported(
     project: Project, begins: Callable[..., Worktree], git: Git
 ) -> None:
     """Without an action, it would count as being on the server already."""
-    project.has({"a.bin": b"content\n"})
-    worktree = begins()
-    head = git.commit(worktree.path, "b.bin", _pointer(b"more"))
-    project.mirror.take(worktree)
+    _, head = _with_a_pointer(project, begins, git)
     before = project.server.answer
 
     def answer(method: str, path: str, body: bytes) -> tuple[int, bytes]:
