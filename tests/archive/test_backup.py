@@ -63,6 +63,21 @@ def test_a_file_that_is_shortened_meanwhile_does_not_end_a_backup(
         assert entry.read() == b"transcript.jsonl"
 
 
+def test_a_file_with_two_names_is_in_a_backup_twice(
+    site: Site, file: Path, paths: Paths, tmp_path: Path
+) -> None:
+    """As after a program that replaces equal files by hard links."""
+    home = paths.archive / "widgets-12/home"
+    (home / "another.jsonl").hardlink_to(home / "transcript.jsonl")
+    back_up(site.scenario.store, paths, file)
+    new = Paths(tmp_path / "new" / "data")
+    restore(file, new)
+    copies = new.archive / "widgets-12/home"
+    assert (copies / "another.jsonl").read_text() == "transcript.jsonl"
+    assert (copies / "transcript.jsonl").read_text() == "transcript.jsonl"
+    assert (copies / "transcript.jsonl.1.gz").exists(), "it comes last"
+
+
 def test_database_and_archive_are_restored_and_no_bot_leads(
     site: Site, file: Path, tmp_path: Path
 ) -> None:
