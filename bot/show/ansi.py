@@ -82,19 +82,37 @@ class _Style:
         return " ".join(sorted({*self._flags, *filter(None, self._colours.values())}))
 
     def apply(self, sequence: str) -> None:
-        """Apply the numbers of a "select graphic rendition" sequence (ECMA-48, 8.3.117)."""
-        words = sequence.replace(":", ";").split(";")[:_MOST_NUMBERS]
-        numbers = iter([int(word[:4] or 0) for word in words])
-        for number in numbers:
-            if number == 0:
-                self._flags.clear()
-                self._colours.clear()
-            elif number in _CLASSES:
-                self._flags.add(_CLASSES[number])
-            elif number in _ENDS:
-                self._flags.difference_update(_ENDS[number])
+        """Apply the parameters of a "select graphic rendition" sequence (ECMA-48, 8.3.117)."""
+        parameters = iter(sequence.split(";")[:_MOST_NUMBERS])
+        for parameter in parameters:
+            first, *details = (_number(word) for word in parameter.split(":")[:_MOST_NUMBERS])
+            if details:
+                self._detailed(first, details)
             else:
-                self._colour(number, numbers)
+                self._plain(first, map(_number, parameters))
+
+    def _plain(self, number: int, rest: Iterator[int]) -> None:
+        if number == 0:
+            self._flags.clear()
+            self._colours.clear()
+        elif number in _CLASSES:
+            self._flags.add(_CLASSES[number])
+        elif number in _ENDS:
+            self._flags.difference_update(_ENDS[number])
+        else:
+            self._colour(number, rest)
+
+    def _detailed(self, number: int, details: list[int]) -> None:
+        """Apply a parameter whose details follow it after colons, such as `4:3` (a wavy underline).
+
+        https://invisible-island.net/xterm/ctlseqs/ctlseqs.html ("Character Attributes")
+        """
+        if number == 4:
+            self._plain(4 if details[0] else 24, iter(()))
+        elif number in (38, 48):
+            if details[0] == 2 and len(details) > 4:
+                del details[1]  # the colour space, which programs leave empty
+            self._colour(number, iter(details))
 
     def _colour(self, number: int, rest: Iterator[int]) -> None:
         tens, unit = divmod(number, 10)
@@ -105,6 +123,10 @@ class _Style:
             index = _extended(rest)
         kind = _KINDS[tens]
         self._colours[kind] = f"{kind}{index}" if unit != 9 and index >= 0 else ""
+
+
+def _number(word: str) -> int:
+    return int(word[:4] or 0)
 
 
 def _extended(rest: Iterator[int]) -> int:
