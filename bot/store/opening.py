@@ -1,7 +1,7 @@
 """Opens the database file for the writer, for readers, and for small writes beside the writer."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -177,7 +177,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, refuse_new: str) -> Non
     db = Database(connection, execute_plugins=False)
     _check_owner(connection, path)
     if (before := _applied(connection)) and migrations.pending(db):
-        copy_database(connection, _copy_of(path, max(before)))
+        copy_database(connection, _copy_of(path, _newest(before)))
     # sqlite-utils begins deferred; two bots starting at once must not both create the tables.
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -200,12 +200,18 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
         )
     known = {migration.name for migration in migrations._migrations}
     if newer := ours - known:
-        copy = _copy_of(path, max(ours & known, default=""))
+        copy = _copy_of(path, _newest(ours & known))
         back = f", or stop the bot and put {copy} in its place: the copy from before the upgrade"
         raise StoreUnusable(
             f"the database {path} was written by a newer version of Mergewright (its schema has"
             f" {min(newer)!r}): install that version{back if copy.exists() else ''}"
         )
+
+
+def _newest(names: Set[str]) -> str:
+    """Return the last of these migrations in the order in which they are applied; empty if none."""
+    ordered = [migration.name for migration in migrations._migrations if migration.name in names]
+    return ordered[-1] if ordered else ""
 
 
 def _copy_of(path: Path, version: str) -> Path:

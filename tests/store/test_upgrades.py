@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,27 @@ def test_an_older_program_names_the_copy_and_can_use_it(
     older.with_name("mergewright.db.version_1").replace(older)
     with closing(Store(older)) as store:
         assert store.sessions.live_ids() == ["widgets-12"]
+
+
+def test_the_copies_of_later_upgrades_have_the_newest_version_in_their_names(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = migrations._migrations
+    later = [replace(versions[-1], name=f"version_{n}", fn=lambda db: None) for n in (99, 100, 101)]
+
+    def program(count: int) -> None:
+        monkeypatch.setattr(migrations, "_migrations", [*versions, *later[:count]])
+
+    for count in (1, 2, 3):
+        program(count)
+        Store(path).close()
+    assert {one.suffix for one in path.parent.glob("*.version_*")} == {
+        ".version_99",
+        ".version_100",
+    }
+    program(2)
+    with pytest.raises(StoreUnusable, match=r"put .*\.version_100 in its place"):
+        Store(path)
 
 
 def test_an_upgrade_keeps_what_refers_to_a_session(older: Path) -> None:
