@@ -79,7 +79,7 @@ class Assignment:
         """
         if self.projects[project].affinity != "area":
             return {}
-        named = {found[0].strip("./") for found in _FILE.finditer(about)}
+        named = {found[0].removeprefix("./").rstrip("./") for found in _FILE.finditer(about)}
         agents = self.store.agents
         return Counter(
             agent

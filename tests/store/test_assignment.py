@@ -86,6 +86,7 @@ def test_with_affinity_to_an_area_the_agent_is_chosen_that_changed_its_files_bef
         (2, "ben", merged, "src/lexer.py"),
         (3, "ben", merged, "src/parser/words.py"),
         (4, "ben", OVER, "src/parser/lines.py"),
+        (6, "ada", merged, ".github/workflows/ci.yml"),
     ):
         works(scenario, number, agent)
         store.agents.add_paths(f"widgets-{number}", [path, "README.md"])
@@ -95,6 +96,8 @@ def test_with_affinity_to_an_area_the_agent_is_chosen_that_changed_its_files_bef
         ("It fails in src/parser/lines.py.", "ada"),
         ("See `lines.py`", "ada"),
         ("words.py", "ben"),
+        ("See .github/workflows/ci.yml.", "ada"),
+        ("See ./src/parser/lines.py", "ada"),
         ("Everything in src/parser/ and src/lexer.py", "ben"),
         ("README.md", "ben"),
         ("no-lines.py, parser", "ben"),
