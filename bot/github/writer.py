@@ -258,7 +258,7 @@ class GitHubWriter:
         return ""
 
     def _pull_of(self, repo: str, head: str, pushed: Container[str]) -> int | None:
-        owner = repo.partition("/")[0]
+        owner = self._api.aliases.name(repo).partition("/")[0]
         params = {"head": head if ":" in head else f"{owner}:{head}", "state": "all"}
         found = [
             pull

@@ -5,6 +5,7 @@ import respx
 
 from bot.github.client import GitHub
 from bot.github.errors import Refused
+from bot.github.rest import RepositoryIdentity
 from tests.github.conftest import API, REPO
 
 
@@ -28,3 +29,18 @@ def test_a_write_follows_no_other_redirect(
     with pytest.raises(Refused, match="renamed"):
         github.write.react("acme/widgets", 5, "eyes")
     assert len(respx_mock.calls) == 1
+
+
+def test_the_pull_request_of_a_branch_is_found_at_the_repositorys_new_owner(
+    github: GitHub, respx_mock: respx.MockRouter
+) -> None:
+    github.aliases["acme/widgets"] = RepositoryIdentity(id=7, name="newco/widgets")
+    there = f"{API}/repos/newco/widgets/pulls"
+    exists = {"message": "A pull request already exists for newco:fix."}
+    respx_mock.post(there).respond(422, json=exists)
+    ends = {"head": {"sha": "a", "repo": {"id": 7}}, "base": {"sha": "b", "repo": {"id": 7}}}
+    found = {"number": 4, "node_id": "P", "state": "open", "user": None, **ends}
+    respx_mock.get(there, params={"head": "newco:fix"}).respond(json=[found])
+    respx_mock.get(there).respond(json=[])
+    opened = github.write.open_pull("acme/widgets", "fix", "main", "Fix", "", False, {"a"})
+    assert opened == 4
