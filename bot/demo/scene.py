@@ -143,7 +143,9 @@ class Scene:
     def task_of(self, pull: Pull) -> Task | None:
         """Find the task whose issue a pull request closes; None if there is none."""
         with self._lock:
-            return next((self.tasks[one.number] for one in pull.closes), None)
+            return next(
+                (self.tasks[one.number] for one in pull.closes if one.number in self.tasks), None
+            )
 
     def _head_moved(self, pull: Pull) -> None:
         if pull.repo is self.repo and (task := self.task_of(pull)):

@@ -119,6 +119,14 @@ def commented(repo: Repository) -> Pull:
     return pull
 
 
+def test_a_thread_on_a_file_that_had_no_final_newline_shows_its_line(repo: Repository) -> None:
+    repo.push("main", {"note": "a"}, by="rob")
+    repo.push("feat", {"note": "b\n"}, by="wright")
+    pull = repo.open_pull("feat", title="Feature", by="wright")
+    pull.review("rob", "CHANGES_REQUESTED", threads=[("note", 1, "Why?")])
+    assert pull.threads[0].diff_hunk.endswith("+b")
+
+
 def test_a_thread_is_outdated_only_once_its_file_changes(repo: Repository) -> None:
     (thread,) = commented(repo).threads
     assert thread.diff_hunk.endswith("+3")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bot.demo.github.hosting import Protection
 from bot.demo.github.issues import Issue
 from bot.demo.github.pulls import Pull
 from bot.demo.github.repository import Repository
@@ -165,3 +166,30 @@ def test_commits_that_reach_the_base_directly_count_as_merged(repo: Repository, 
     repo.git.set_ref("refs/heads/main", pull.head)
     repo.refs_moved("rob")
     assert (pull.merged, pull.merge_commit) == (True, pull.head)
+
+
+def test_the_queue_merges_on_what_it_merged_before(repo: Repository, pull: Pull) -> None:
+    repo.push("other", {"other.py": "1\n"}, by="wright")
+    other = repo.open_pull("other", title="Other", by="wright")
+    repo.protect("main", queue=True)
+    pull.enqueue("rob")
+    other.enqueue("rob")
+    assert {pull.queue_branch, other.queue_branch} < set(repo.heads)
+    pull.queue_merges()
+    other.queue_merges()
+    files = ("README.md", "other.py")
+    assert [repo.git.run("show", f"main:{file}")[-2:] for file in files] == ["3\n", "1\n"]
+    assert sorted(repo.heads) == ["feat", "main", "other"]
+
+
+def test_a_new_required_check_keeps_the_other_rules(repo: Repository, pull: Pull) -> None:
+    repo.protect("main", ("lint",), 2, signatures=True, pushers=("ann",), bypass="always")
+    pull.check("unit", required=True)
+    repo.protections["main"].required_checks.remove("unit")
+    assert repo.protections["main"] == Protection(
+        required_checks=["lint"],
+        required_reviews=2,
+        signatures=True,
+        pushers=("ann",),
+        bypass="always",
+    )

@@ -210,8 +210,9 @@ class Git:
                 at = int(text.split("+")[1].split(" ")[0].split(",")[0]) - 1
             elif kept:
                 kept.append(text)
-                at += not text.startswith("-")
-                if at == line and not text.startswith("-"):
+                in_new = not text.startswith(("-", "\\"))  # A backslash begins git's own remark.
+                at += in_new
+                if at == line and in_new:
                     return "\n".join(kept)
         return ""
 

@@ -125,7 +125,8 @@ class RepositoryBase(Thing, ABC):
         """
         app = next((a for a in self.world.apps.values() if a.bot.login == login), None)
         everybody = "none" if self.private else "read"
-        return self.permissions.get(login, "write" if app and app.installed else everybody)
+        installed = app and app.installed and app.serves(self)
+        return self.permissions.get(login, "write" if installed else everybody)
 
     def allows(self, login: str, level: str) -> bool:
         return LEVELS.index(self.level(login)) >= LEVELS.index(level)

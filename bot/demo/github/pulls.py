@@ -6,6 +6,7 @@ from datetime import datetime
 from bot.demo.github import merging
 from bot.demo.github.checks import CheckRun, CommitStatus
 from bot.demo.github.git import Conflict
+from bot.demo.github.hosting import Protection
 from bot.demo.github.issues import Issue
 from bot.demo.github.reviews import Proposal
 from bot.demo.github.world import User, locked
@@ -17,6 +18,7 @@ class Pull(Proposal):
     merged_by: User | None = None
     merge_commit: str | None = None
     queued: str = ""  #: The commit the merge queue tests; if empty, it is not in the queue.
+    queue_base: str = ""  #: The commit of the base branch on which the queue tests it.
     accepted: merging.AcceptedMerge | None = None  #: The last background merge.
 
     # -- state
@@ -69,15 +71,9 @@ class Pull(Proposal):
         `required` adds the check to those that the base branch's protection requires.
         """
         if required:
-            rules = self.protection
-            wanted = [*(rules.required_checks if rules else []), name]
-            self.repo.protect(
-                self.base_branch,
-                required_checks=list(dict.fromkeys(wanted)),
-                required_reviews=rules.required_reviews if rules else 0,
-                strict=rules.strict if rules else False,
-                queue=rules.queue if rules else False,
-            )
+            rules = vars(self.protection or Protection())
+            wanted = list(dict.fromkeys([*rules["required_checks"], name]))
+            self.repo.protect(self.base_branch, **{**rules, "required_checks": wanted})
         run = self.repo.checks.run(self.world.app(app), self.head, name, suite)
         run.write_log(log)
         if status != "queued":
@@ -171,7 +167,7 @@ class Pull(Proposal):
         """Add the pull request to the merge queue, which tests it. Raises `merging.Refused`."""
         if self.queued:
             raise merging.Refused("Pull request is already in the queue")
-        self.queued = merging.queue_commit(self, by)
+        self.queued, self.queue_base = merging.queue_commit(self, by), self.base_tip
         self.repo.git.set_ref(f"refs/heads/{self.queue_branch}", self.queued)
         self.repo.refs_moved(by)
         self.happened("added_to_merge_queue", by)
@@ -187,8 +183,14 @@ class Pull(Proposal):
 
     @locked
     def queue_merges(self) -> str:
-        """Merge the pull request, as the queue does once its checks have passed."""
+        """Merge the pull request, as the queue does once its checks have passed.
+
+        If the base branch has moved, the merge is made again on the new base, and not tested there.
+        Raises `merging.Refused` on a conflict.
+        """
         by, sha = "github-merge-queue[bot]", self.queued
+        if self.base_tip != self.queue_base:
+            sha = merging.queue_commit(self, by)
         self._leave_queue("merged", by)
         self.publish("dequeued", by, reason="MERGE")
         self.set_merged(by, sha)
@@ -209,7 +211,7 @@ class Pull(Proposal):
 
     @property
     def queue_branch(self) -> str:
-        return f"gh-readonly-queue/{self.base_branch}/pr-{self.number}-{self.base_tip}"
+        return f"gh-readonly-queue/{self.base_branch}/pr-{self.number}-{self.queue_base}"
 
     def _leave_queue(self, reason: str, by: str) -> None:
         self._publish_group("destroyed", by, reason=reason)
@@ -221,7 +223,7 @@ class Pull(Proposal):
         group = {
             "head_sha": self.queued,
             "head_ref": f"refs/heads/{self.queue_branch}",
-            "base_sha": self.base_tip,
+            "base_sha": self.queue_base,
             "base_ref": f"refs/heads/{self.base_branch}",
         }
         self.repo.publish("merge_group", action, by, merge_group=group, **more)

@@ -205,6 +205,7 @@ def test_the_repositories_of_each_installation_are_listed(
         server.install_on(known, repo, installed=False)
         now = client.installations.repositories()["acme"] or []
         assert {one.id for one in found["acme"] or ()} - {one.id for one in now} == {repo.id}
+        assert not repo.allows(known.bot.login, "write")
         server.install_on(known, repo)
         server.suspend(known)
         assert client.installations.repositories()["acme"] is None
