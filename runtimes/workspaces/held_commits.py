@@ -16,7 +16,8 @@ _MEGABYTE = 1_000_000
 #: A longer line is examined in pieces of this size, each with the end of the one before.
 _PIECE_BYTES = 1_000_000
 _OVERLAP_BYTES = 1_000
-_FILE = b"+++ b/"
+#: The header of a file's new state, whose name git quotes if it contains unusual characters.
+_FILES = (b"+++ b/", b'+++ "b/')
 
 
 class LargeFile(NamedTuple):
@@ -114,14 +115,24 @@ def _suspicious(lines: BinaryIO, suspects: Callable[[str], bool]) -> Iterator[Su
             sha, path, added = piece.split()[1].decode(), "", False
         elif piece.startswith((b"diff ", b"@@ ")):
             header, added = piece.startswith(b"diff "), False
-        elif header and piece.startswith(_FILE):
-            path = piece.removeprefix(_FILE).decode(errors="replace").strip().strip('"')
-            added = False
+        elif header and piece.startswith(_FILES):
+            path, added = _path(piece), False
         else:
             added = piece.startswith((b"+", b"    "))
         if added and finds_in((before + piece).decode(errors="replace"), suspects):
             yield SuspiciousPlace(sha, path)
         before = b"" if piece.endswith(b"\n") else piece[-_OVERLAP_BYTES:]
+
+
+def _path(header: bytes) -> str:
+    """Return the path in the header of a file's new state.
+
+    Quoted names are explained at https://git-scm.com/docs/git-config ("core.quotePath").
+    """
+    name = header.removeprefix(b"+++ ").rstrip(b"\t\n")  # A tab follows a name with spaces.
+    if name.startswith(b'"'):
+        name = name[1:-1].decode("unicode_escape").encode("latin-1")
+    return name.removeprefix(b"b/").decode(errors="replace")
 
 
 def _lines(text: str) -> list[str]:

@@ -156,6 +156,8 @@ def test_commits_of_people_that_a_push_would_remove_are_found(
     ("name", "text", "message", "path"),
     [
         ("a/b c", f"x\nkey = {TOKEN}\n", "Add", "a/b c"),
+        ("é", f"x\nkey = {TOKEN}\n", "Add", "é"),
+        ('a "b"\\\t\n"', f"x\nkey = {TOKEN}\n", "Add", 'a "b"\\\t\n"'),
         ("a", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", "Add", "a"),
         ("a", "x\n", f"Use {TOKEN}", ""),
         ("a", f"++ b/{TOKEN}\n", "Add", "a"),  # Git puts a `+` before it, as in a file's header.
