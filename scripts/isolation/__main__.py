@@ -60,7 +60,8 @@ def _counts(report: Path) -> Counter[tuple[str, str, str]]:
     for case in ET.parse(report).iter("testcase"):
         results = {child.tag for child in case}
         result = "failed" if results & {"failure", "error"} else "skipped" if results else "passed"
-        place = case.get("classname", "").rpartition(".")[2]
+        # A file that cannot be imported is reported as a case with its own name and no class.
+        place = (case.get("classname", "") or case.get("name", "")).rpartition(".")[2]
         part = next(part for part, some in _TESTS.items() if place in map(_name, some))
         for isolation in _isolations(case.get("name", ""), place):
             counts[isolation, part, result] += 1
