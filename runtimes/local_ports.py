@@ -66,7 +66,7 @@ class LocalPorts:
 
 
 def port_variables(ports: Sequence[int]) -> dict[str, str]:
-    """Return the environment variables that name a session's ports."""
+    """Return the environment variables with a session's ports: `MERGEWRIGHT_PORT_1` and so on."""
     return {f"MERGEWRIGHT_PORT_{number}": str(port) for number, port in enumerate(ports, 1)}
 
 

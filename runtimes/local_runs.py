@@ -206,7 +206,7 @@ class LocalRuns:
         return OpenDialog(id=name, state=_digest(found.state), accepts=accepts)
 
     def answer(self, run: RunRef, dialog: OpenDialog, answer: str, key: str) -> bool:
-        """Enter the next step of an answer into a dialog, as `take` does.
+        """Carry out the next step of an answer to a dialog; see `take` for a repeated call.
 
         Returns False, without doing anything, if another dialog or step is open by now, or if the
         dialog does not accept the answer. Raises `Gone` and `Unreadable`.

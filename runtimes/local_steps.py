@@ -45,11 +45,12 @@ class LocalSteps:
     def advance(
         self, run: RunRef, step: WorkspaceStep, spec: StepSpec, now: datetime
     ) -> StepRecord:
-        """Start a step of a workspace, or look at the attempt under way; return its record.
+        """Start a step of a workspace, or check the attempt under way; return its record.
 
-        A step that is done is not repeated in the same workspace, except that a set-up is repeated
-        once a teardown was begun. After a failure, the next call begins another attempt. `run` is
-        the run that follows a set-up, or the last run before a teardown. Raises `RuntimeFailure`.
+        A step that is done is not repeated in the same workspace. But once a teardown has begun,
+        the next call for the set-up runs it again. After a failure, the next call begins another
+        attempt. `run` is the run that follows a set-up, or the last run before a teardown. Raises
+        `RuntimeFailure`.
         """
         record = self.last(run.session, step)
         if record is None or record.state not in (StepState.RUNNING, StepState.DONE):

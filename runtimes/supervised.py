@@ -220,11 +220,11 @@ def _read(file: Path, kind: type[_T]) -> _T:
 
 
 def end_orphans(folders: Iterable[Path]) -> set[Path]:
-    """Kill all processes of runs whose supervisors are gone, found by the variable `MARK`.
+    """Kill all processes of the runs with these folders, found by the variable `MARK`.
 
-    `folders` are those of the runs; a supervisor that still runs is killed, too. Returns the
-    folders of runs that had processes. Call it again for these, because a process may fork while it
-    is killed. Raises `OSError` if a process cannot be examined.
+    Pass only runs whose supervisors have ended: a living supervisor would be killed, too. Returns
+    the folders of runs that had processes. Call it again for these, because a process may fork
+    while it is killed. Raises `OSError` if a process cannot be examined.
     """
     marks = {f"{MARK}={folder.resolve()}".encode(): folder for folder in folders}
     found = set()

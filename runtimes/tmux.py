@@ -278,8 +278,8 @@ class Tmux:
     def _asked(self, name: str, end: Exit | None) -> tuple[Exit | None, datetime | None]:
         """Ask tmux how a run ended and when it last printed; return both, None if unknown.
 
-        `end` is the exit that was read from the run's folder, or None. It is returned as it is
-        while the program runs, and if tmux has no session of the run. Otherwise the exit is read
+        `end` is the exit that was read from the run's folder, or None. If the program still runs or
+        tmux has no session of the run, `end` is returned unchanged. Otherwise the exit is read
         again, and gets its code or signal from tmux if the supervisor has recorded neither.
 
         On a busy machine, tmux 3.3a misses one exit in fifty until another child of its server

@@ -79,7 +79,7 @@ def budgets() -> Iterator[Cells]:
 
 
 def remedies() -> Iterator[Cells]:
-    """Yield a header, then each reason with its remedy."""
+    """Yield a header, then each reason that has a remedy."""
     yield "reason", "remedy", "command to retry with"
     for reason, advice in ADVICE.items():
         yield f"`{reason}`", advice.remedy, f"`{advice.again}`" if advice.again else ""

@@ -132,7 +132,7 @@ class ActionDispatcher:
         return isinstance(action, actions.Stop) or session.project in self.locations.projects
 
     def _missing(self, session: Session, action: actions.Action) -> str:
-        """Return the name of the missing configuration table that the action needs, or ""."""
+        """Name the missing table of an agent or agent type that the action needs, or return ""."""
         if isinstance(action, actions.Start) and action.agent:
             return "" if action.agent in self.agents.agents.names else f"[agents.{action.agent}]"
         runs = isinstance(action, actions.Start | actions.SendMessage)

@@ -163,7 +163,10 @@ class Publishing:
     def _refusal(
         self, session: Session, mirror: Mirror, publish: actions.Publish
     ) -> Rejected | None:
-        """Return why these commits must not be pushed without a person, or None if they may be."""
+        """Return why these commits must not be pushed, or None if they may be.
+
+        A person can waive only `PROTECTED_PATHS` and `COMMITS_HELD`, with the command `allow`.
+        """
         head = publish.head
         if session.origin is Origin.PULL and not mirror.is_ancestor(session.work.base, head):
             why = messages.rewritten(session.work.base)
@@ -255,7 +258,7 @@ class Publishing:
         return title.strip("# \t"), rest.strip()
 
     def _pushes(self, session: str) -> dict[str, datetime]:
-        """Return each commit that the bot pushed to the session's branch, and when."""
+        """Return the head commit of each push by the bot to the session's branch, and its time."""
         done = self.facts.get(session).done.items()
         return {key.cause[0]: one.at for key, one in done if key.kind is KeyKind.PUSH}
 

@@ -32,8 +32,9 @@ def place_files(
 
     Returns why the run may not start, or None. `base` is the commit at which the session's work
     begins. `env_files` maps the names of the operator's files to their texts. `steering` has the
-    patterns of files with agent instructions, such as AGENTS.md, whose changes by an agent must not
-    reach the next run. The log names the submodules and LFS files that are left out.
+    patterns of files with agent instructions, such as AGENTS.md; in the folders of submodules,
+    untracked files that match them are removed. The log names the submodules and LFS files that are
+    left out.
     """
     mirror = locations.mirror(session.project)
     if env_files:

@@ -336,7 +336,7 @@ def meta(
     server: Server = "",
     as_json: Json = False,
 ) -> None:
-    """Show or change your own KEY=VALUE notes on a session."""
+    """Show or change the KEY=VALUE notes on a session."""
     from bot.cli import submit
 
     submit.set_metadata(config, server, session_id, values or [], as_json=as_json)

@@ -93,7 +93,7 @@ def refusals(installed: Installation) -> list[str]:
 
 
 def _loading(remedy: str, folder: Path) -> str:
-    """Return `remedy`; if it says to set a variable of the secrets file, say to load that file."""
+    """Return `remedy`, with "load FILE" instead of "set X" if the secrets file has variable X."""
     names = "|".join(name for name in stored_variables(folder) if name not in os.environ)
     if not names:
         return remedy

@@ -144,7 +144,8 @@ class RemoteLog:
     def new(self) -> Iterator[str]:
         """Yield the lines added since the last call.
 
-        The first call yields the last `count` lines or, if they do not fit in a page, all lines.
+        The first call yields the last `count` lines, or all lines of the run if one page of the API
+        cannot hold so many.
         """
         if self._cursor is None:
             page = self._page(limit=min(self._count, _MOST_LINES))

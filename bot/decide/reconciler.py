@@ -90,7 +90,8 @@ class Reconciler:
     def reconcile(self, sessions: Sequence[str]) -> int:
         """Reconcile these sessions; return how many were decided or postponed after a failure.
 
-        An unchanged decision writes nothing. A session whose facts change meanwhile stays due.
+        For an unchanged decision, at most the time of its next recheck is written. A session whose
+        facts change meanwhile stays due.
         """
         loaded = self.store.facts.load(sessions)
         now = self.clock()
@@ -248,7 +249,7 @@ class Reconciler:
     def _takes_keys(self, facts: Facts, action: PressKeys) -> bool:
         """Whether a person's keystrokes may still be typed; no decision orders such an action.
 
-        They do not wait until a freeze ends, because late keystrokes would surprise the person.
+        During a freeze they are dropped, not delayed: late keystrokes would surprise the person.
         """
         current = facts.run == action.run and facts.ended is None
         acts = self.policy_of(facts.project).mode is not Mode.OBSERVE

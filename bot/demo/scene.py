@@ -50,7 +50,7 @@ _ISSUE = """The repository has no greeting like this yet. Please add `{file}`.
 class Task:
     """An issue, the file it asks for, and two random words that this file must contain.
 
-    The output of the failed check tells the agent `check_word`, the review `review_word`.
+    The agent learns `check_word` from the failed check's output, `review_word` from the review.
     """
 
     issue: Issue

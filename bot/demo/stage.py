@@ -77,7 +77,7 @@ def staged(
 
 
 def _sign_in(bot: BotProcess) -> str:
-    """Return the link that opens the bot's page, where the person signs in with GitHub."""
+    """Return an HTML link to the bot's page, which signs the person in with GitHub."""
     return (
         f'<a href="{bot.url}login/github" target="mergewright">'
         f"Open Mergewright's page, signed in as {PERSON}</a>"

@@ -161,7 +161,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send a query with `graphql`; return the `repository` of its result; None without one."""
+        """Send a query with `graphql`; return its `repository`, or None if `graphql` does."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None

@@ -42,7 +42,7 @@ class BaseChecksReader:
         self._known: dict[tuple[str, str, str], tuple[BaseChecks, datetime]] = {}
 
     def read(self, repo: str, commit: str, branch: str) -> BaseChecks:
-        """Return the checks that failed on a base branch, and those of pull requests merged there.
+        """Return which checks failed on a branch, and which ran for pull requests merged into it.
 
         `commit` is the head of the branch.
         """

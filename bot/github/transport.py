@@ -74,9 +74,9 @@ class Transport(GitHubCore[UnauthAuthStrategy]):
     """githubkit's client without its retries, cache and waiting: the callers decide when to retry.
 
     Redirects are followed here. Credentials are added to each request instead of being kept in the
-    client, so that none is sent to another host after a redirect. Outside a `with` block, which
-    works in one thread only, githubkit would open a connection pool for each request; this client
-    keeps one pool for all threads. Thread-safe.
+    client, so that none is sent to another host after a redirect. All threads share one connection
+    pool; githubkit's own client opens a pool for each request, unless it is used as a context
+    manager. Thread-safe.
     """
 
     def __init__(

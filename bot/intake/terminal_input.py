@@ -1,7 +1,8 @@
 """Records what people type into the terminals of agents, for the outbox to type it there.
 
-This input is not parsed as commands: it goes to the program unchanged, at most once, and is erased
-from the database before it is typed. The history keeps who typed how many characters.
+This input is not parsed as commands: it goes to the program unchanged, except that most control
+characters, such as ESC, are removed from pasted text. It is erased from the database before it is
+typed, so that it is typed at most once. The history keeps who typed how many characters.
 """
 
 import threading

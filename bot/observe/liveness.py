@@ -86,7 +86,7 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
 def _counted_failure(
     before: ProbeFailure | None, now: Agent, at: datetime, most: int
 ) -> ProbeFailure:
-    """Count one more failed or contradictory probe, up to `most`; start over for new evidence."""
+    """Count failed or contradictory probes in a row with the same results, up to `most`."""
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return ProbeFailure(since=at, evidence=evidence)

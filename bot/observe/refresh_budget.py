@@ -50,7 +50,9 @@ class RefreshBudget:
         """Whether the subject must be read in full. If so, remembers the fingerprint for `found`.
 
         False only if the subject was read in full in the last four hours, with the same
-        fingerprint. The fingerprint of an unreadable subject is None.
+        fingerprint. The fingerprint of an unreadable subject is None. A fingerprint is not
+        remembered within two seconds of the subject's last change, because a further change may not
+        alter it.
         """
         now = self._clock()
         known, at = self._known.get(thing, (None, now))
@@ -64,10 +66,9 @@ class RefreshBudget:
         return True
 
     def found(self, thing: Numbered) -> Fingerprint | None:
-        """Return the last fingerprint for which `has_changed` returned True; None if there is none.
+        """Return the fingerprint that `has_changed` remembered last; None if there is none.
 
-        Fingerprints of changes within the last two seconds are left out. Call it before the full
-        read, and pass the result to `record` after the read.
+        Call it before the full read, and pass the result to `record` after the read.
         """
         return self._found.get(thing)
 

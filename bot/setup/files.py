@@ -74,7 +74,7 @@ class SetupRequest(Struct, frozen=True, kw_only=True):
 
 
 def project_name(repository: str) -> str:
-    """Derive a project's name from a repository's `owner/name`.
+    """Derive a project's name from the second part of a repository's `owner/name`.
 
     It has at most 39 characters: lowercase letters, digits and single hyphens.
     """

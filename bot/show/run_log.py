@@ -13,7 +13,7 @@ _LINE_BYTES = 4 * _CHUNK_BYTES
 
 
 class NoLog(Exception):
-    """The run has no output; the message says which run of which session."""
+    """The run has not begun, or its output has expired; the message says which."""
 
 
 class LogPage(Struct, frozen=True, kw_only=True):

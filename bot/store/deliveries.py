@@ -215,7 +215,7 @@ class DeliveriesTable(StoreTable):
         return None if row is None else _delivery(row)
 
     def last(self) -> dict[str, datetime]:
-        """Return when the last delivery of each repository arrived that was processed or failed.
+        """Return when each repository's last processed or failed delivery arrived.
 
         Deliveries that name no repository or several are listed under an empty name.
         """

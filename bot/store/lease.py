@@ -119,7 +119,7 @@ def _gone(owner: str) -> bool:
 
 
 def _parts(owner: str) -> list[str]:
-    """Return host, boot, process id and start; empty if the owner's name has no such part."""
+    """Return host, boot, process id and start, each empty if missing from the owner's name."""
     return (owner.split(":") + [""] * 4)[:4]
 
 

@@ -125,7 +125,7 @@ def _differing(seen: Observation, row: Row) -> dict[str, str]:
 def _work(seen: Observation, row: Row) -> Work | None:
     """Return the workspace to store, or None if none was observed.
 
-    `Work.disk` changes only with `measured`, which changes nothing else.
+    An observation with `measured` changes only `Work.disk`; any other leaves `Work.disk` unchanged.
     """
     if seen.measured:
         return replace(_stored(row).work, disk=seen.measured[0])
@@ -165,9 +165,9 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
     """Record which messages arrived or are missing; return whether this changed anything.
 
-    Called inside a transaction. A received message counts as done from the time it was sent, if the
-    activity in this observation began after that. Otherwise it counts from `now`, because the
-    activity is older than the message or was not observed.
+    Called inside a transaction. The `done_at` of a received message is the time it was sent, if the
+    activity in this observation began after that. Otherwise it is `now`, because the activity is
+    older than the message or was not observed.
     """
     changed = 0
     for seq in seen.received:

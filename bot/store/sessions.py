@@ -190,8 +190,9 @@ class SessionsTable(StoreTable):
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return the id of the session that each pair of repository and subject concerns, if any.
 
-        Besides the subjects for which `of_subject` finds a session, takes `other:34` for a pull
-        request, `number:12` for a pull request or an issue, and `session:widgets-12b` for an id.
+        Takes the subjects of `of_subject`, and also `other:34` for a pull request whose branch is
+        not known yet, `number:12` for a pull request or an issue, and `session:widgets-12b` for the
+        session with this id.
         """
         wanted = [
             (repository, subject, *subject.partition(":")[::2])

@@ -71,7 +71,10 @@ class StatisticsTable(StoreTable):
         return self._backlog(REFRESHES)
 
     def outbox(self) -> dict[str, Backlog]:
-        """Return the backlogs of actions: `due`, `sent`, and `failed` ones of open sessions."""
+        """Return the backlogs of actions by state: `due`, `sent` and `failed`.
+
+        Failed actions of ended sessions are not counted.
+        """
         return {
             "due": self._backlog(DUE),
             "sent": self._backlog(SENT),

@@ -129,7 +129,7 @@ class ResourceOwner(Struct, frozen=True, kw_only=True):
 
 
 class CreatedSession(Struct, frozen=True, kw_only=True):
-    """The fields that a session has from its creation on."""
+    """The fields that are set when a session is created; some change later, such as `priority`."""
 
     id: str
     project: str

@@ -96,9 +96,10 @@ class PermissionModes:
     _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
 
     def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the modes that are allowed in a project, by the names that request an agent.
+        """Return the modes that people may choose in a project, by agent, type or `AGENT TYPE`.
 
-        Empty for a program without permission modes.
+        These keys are the names that `requestable` returns. The modes are empty for a program
+        without permission modes.
         """
         known = self.settings.projects.get(project)
         profile = known.profile if known else ""
@@ -129,9 +130,9 @@ def _profiles(settings: Settings, of_project: str, agent_type: str) -> dict[str,
 
 
 def _least_strict(default: str, profiles: Mapping[str, ProfileSettings]) -> str:
-    """Return the strictest permission mode that a profile sets; `default` if none sets one.
+    """Return the least strict mode that all profiles allow; `default` if none sets a mode.
 
-    It is the least strict mode that all the profiles allow.
+    A profile allows the permission mode that it sets, and all stricter ones.
     """
     modes = [one.permission_mode for one in profiles.values() if one.permission_mode]
     return _stricter(*modes) if modes else default

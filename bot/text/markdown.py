@@ -381,10 +381,10 @@ class _Page:
 
 
 def _column(source: str, line: str, part: str, after: int | None) -> int | None:
-    """Return the column of `line` at which `part` begins; None if `source` does not contain it.
+    """Return the column of `line` at which the text `part` begins; None if it is not found.
 
-    `source` is the line in the form in which the parser gets it. In a table, columns before `after`
-    are skipped.
+    The text is searched for in `source`, which is `line` as `_as_container` prepares it for the
+    parser. In a table, columns before `after` are skipped.
     """
     indent = len(part) - len(part.lstrip())
     part = part.strip()

@@ -80,9 +80,9 @@ def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[S
     """Yield edits that remove from a link or image what pages do not show.
 
     The link or image was just parsed. Its label is between the positions `start` and `label`. The
-    first edit begins at `shown`: at the end of a link's label, which pages show, but at the start
-    of an image's label. A reference is replaced by its URL, because pages do not show the
-    reference. A title is removed.
+    part of the label from `shown` on is removed: all of an image's label, for which `shown` equals
+    `start`, and nothing of a link's, for which `shown` equals `label`. A title is removed, and a
+    reference is replaced by its URL.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

@@ -66,11 +66,11 @@ def merge_message(
 
 
 def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the first 50 `Co-authored-by` and `Signed-off-by` lines of messages.
+    """Return the `Co-authored-by` and `Signed-off-by` lines of messages, then those for authors.
 
-    Each author (`NAME <EMAIL>`) is then credited as a co-author. An address gets one line of each
-    kind. Leaves out lines without a name and an address, and names with a mention, a command or a
-    closing keyword.
+    Each author (`NAME <EMAIL>`) is credited as a co-author. An address gets one line of each kind.
+    Returns at most 50 lines, and leaves out lines without a name and an address, and names with a
+    mention, a command or a closing keyword.
     """
     found: dict[tuple[str, str], str] = {}
     credited = (f"Co-authored-by: {author}" for author in authors)

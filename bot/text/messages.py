@@ -125,7 +125,7 @@ def answer(text: str) -> str:
 
 
 def summary(project: str, counts: str) -> str:
-    """Say that all sessions of a project have ended. Puts `counts`, like `1 killed`, into words."""
+    """Say that all sessions of a project have ended. `1 killed` in `counts` becomes `1 stopped`."""
     counts = _STATUS_WORD.sub(lambda word: outcome_words(word[0]), counts)
     return f"All sessions of project `{project}` have ended. Since the last summary: {counts}."
 
@@ -349,8 +349,8 @@ def held_commits(
 ) -> str:
     """Say why a push is held, and which commits or files are the reason; empty if it is not held.
 
-    `large` are files and sizes in bytes, `foreign` and `removed` commits and emails, `suspicious`
-    commits and files. An empty file stands for the message. At most 5 of each kind are named.
+    A pair is a file and its size in bytes (`large`), a commit and an email (`foreign`, `removed`),
+    or a commit and a file (`suspicious`; empty for the message). Names at most 5 pairs of a kind.
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),

@@ -233,7 +233,10 @@ def dropped_line(actor: str, count: int, why: str) -> Line:
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:
-    """Return the sentence for a decision. `is_new` says that it changed the session's status."""
+    """Return the sentence for a decision, which is `because` unchanged.
+
+    It is a detail unless the decision changed the status (`is_new`) to one of `_NEWS`.
+    """
     return Line(because, _NEWS.get(status, "calm"), minor=not is_new or status not in _NEWS)
 
 

@@ -1,4 +1,4 @@
-"""Tells open pages which sessions have changed (server-sent events)."""
+"""Tells open event streams and waiting requests which sessions have changed."""
 
 import asyncio
 from collections.abc import AsyncGenerator

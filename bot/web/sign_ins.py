@@ -56,8 +56,9 @@ class SignIns:
     def find(self, token: str, *, note: bool = True) -> Visitor | None:
         """Return who is signed in with the cookie `token`; None for an unknown or expired cookie.
 
-        A request restarts the idle time. Set `note` to False for the regular checks of an open
-        stream: they do not, and a stream may keep the cookie with which it began.
+        Restarts the idle time. Set `note` to False for the regular checks of an open stream. Such a
+        check does not restart the idle time, and accepts the cookie with which the stream began,
+        even if the browser has a newer one.
 
         If a request has a replaced cookie that is no longer valid, this cookie or its replacement
         may have been stolen. Both are signed out, as RFC 9700 requires for refresh tokens:

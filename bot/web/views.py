@@ -294,7 +294,7 @@ class Views:
         return self.reach.seen()
 
     def project_entries(self) -> tuple[ProjectEntry, ...]:
-        """Return the projects with what runs in them."""
+        """Return the projects that the visitor sees, each with its number of open sessions."""
         return project_entries(self.store, self.projects())
 
     def project_detail(self, name: str) -> ProjectDetail:

@@ -213,9 +213,8 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. A group needs no reserved place if every session that
-    holds a place in a full group also holds one in this group: both become free when such a session
-    ends.
+    the groups of each session with a slot. No place is reserved in a group to which all sessions in
+    the full groups also belong: each of them frees a place in both groups when it ends.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

@@ -390,7 +390,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether a `start` has restored the session, or the session ended after another command."""
+    """Whether the session was restored (for `start`) or ended (for others) since the command."""
     if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

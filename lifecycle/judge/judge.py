@@ -250,7 +250,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether the rows of `REACTIONS` that are marked `people` may lead to actions."""
+        """Whether rows in `REACTIONS` marked `people` could yield actions; else all are skipped."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

@@ -76,7 +76,7 @@ def _merged(view: SessionView, pull: Pull) -> str:
 
 
 def _not_begun(view: SessionView, recheck_at: datetime | None) -> StageReading:
-    """Return the stage of a session whose run has not started, with what it waits for."""
+    """Return the stage of a session whose current run has not started, and what it waits for."""
     issue = view.facts.issue
     if not view.history.started and issue.blocked_by:
         blocked = _blocked(issue.blocked_by, in_circle=issue.in_circle)

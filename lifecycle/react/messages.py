@@ -244,7 +244,7 @@ def discussion(view: SessionView) -> tuple[dict[str, str], ...]:
 
 
 def _conversation(view: SessionView, thread: Thread) -> str:
-    """Return as one text the thread's comments that are for the agent or by the bot itself."""
+    """Return as one text the thread's comments that count (`view.counts`) or are by Mergewright."""
     return "\n\n".join(
         f"@{remark.author}: {as_patches(remark.body, thread)}"
         for remark in thread.remarks

@@ -57,9 +57,9 @@ def reply(judged: Judged) -> Wanted:
 def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
     """Whether the commit pushed at `pushed` counts as the agent's answer to a thread.
 
-    It counts if the agent was sent all comments before the push. If a run was lost, its commit may
-    be pushed before the next run is sent the comments again. Such a commit counts if the comments
-    had been sent before it, and the agent now rests without having pushed or left another.
+    It counts if all comments had been sent to the agent before the push. After a lost run, they are
+    sent again to the next run, maybe only after the push. The commit then still counts if the agent
+    is at rest, nothing was pushed since they were sent again, and nothing is left to push.
     """
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False

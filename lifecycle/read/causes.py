@@ -77,7 +77,7 @@ def uncommitted(view: SessionView) -> Key | None:
 
 
 def commit_messages(view: SessionView) -> Key | None:
-    """Return the cause for commits that GitHub refused because of their messages."""
+    """Return the cause for commits that the bot refused to push because of their messages."""
     head = view.facts.work.head
     refused = view.facts.failures.get(keys.push(head))
     worded = refused is not None and refused.reason is Reason.COMMIT_MESSAGES
@@ -143,9 +143,9 @@ def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
 
 
 def due(view: SessionView, cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
-    """Whether a cause is still to be sent to the agent, and fewer than `most` were tried.
+    """Whether a cause has not reached the agent yet and is not `spent`, so that it is to be sent.
 
-    A cause that was sent counts as still to be sent if its message was lost with the run.
+    A cause whose message was lost with its run is sent again, even if `most` were tried.
     """
     return view.history.last_sent(cause) is None and not spent(cause, tries, most)
 

@@ -71,8 +71,8 @@ class CommandQueries:
     def _merges(self) -> list[Command]:
         """Return the `merge` commands that may be for the pull request of this view.
 
-        Commands for the head of another open pull request of the session are omitted, unless this
-        one has the same head. The commits in `Pull.carried` count as heads, too.
+        Omits commands given at a head of another open pull request of the session, unless it is
+        also a head of this one. The heads of a pull request are `head` and `carried`.
         """
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:

@@ -29,7 +29,7 @@ def names(checks: Sequence[Check]) -> str:
 
 
 def clock(at: datetime) -> str:
-    """Return a time as text, to the minute; `at` is in UTC."""
+    """Format a time in UTC with its date, to the minute: `2026-01-31 14:05 UTC`."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 

@@ -98,7 +98,7 @@ def main(folder: str, argv: list[str]) -> int:
 
 
 def _started(engine: "Engine", spec: "dict[str, Any]", link: str) -> list[_socket.socket]:
-    """Make and start the container; return both connections to its first process.
+    """Make and start the container; return its control connection and its terminal connection.
 
     While the engine does not answer, tries again for `spec["patience"]` seconds. A container that
     was made although the engine's answer was lost is recognised by its label and removed. Raises

@@ -193,9 +193,9 @@ class Containers:
             yield self._client(launch, own, has_terminal=False, patience=_PATIENCE_SECONDS), ()
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Remove containers of ended runs, and unstarted ones; see `Isolation.remove_orphans`.
+        """Remove containers of runs that have ended or have not recorded a start; see `Isolation`.
 
-        A container is made only once its run's supervisor runs. Returns False without an engine.
+        Also removes old containers that were never started. Returns False without an engine.
         """
         engine = self._engine(_LOOK_SECONDS)
         if not Path(engine.path).exists():
@@ -262,9 +262,9 @@ class Containers:
         return Engine(next(filter(os.path.exists, paths), paths[-1]), seconds)
 
     def _make_image(self, engine: Engine, container: Container) -> None:
-        """Make sure that the image exists; import that of this machine's programs if it is missing.
+        """Make sure that the engine has the container's image.
 
-        Raises `EngineError`, also if an image that the operator has to make is missing.
+        Imports a missing `machine_image`. Raises `EngineError`, also if any other image is missing.
         """
         name = container.image or machine_image.name()
         try:

@@ -220,10 +220,10 @@ class Mirror:
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
         """Return a session's newest commit, and the last work preserved on it (see `Preserved`).
 
-        Three commits are considered: that of GitHub's branch, the session's in the mirror, and the
-        branch's commit when work was last preserved. In this order, each one replaces the one
-        before if it builds on it. The second value is None unless the last preserved work is based
-        on the newest commit. Returns None if no commit is known.
+        The candidates are the commit of GitHub's branch, the session's in the mirror, and the
+        branch's commit when work was last preserved. A later candidate in this list replaces an
+        earlier one only if it descends from it. The second value is None unless the last preserved
+        work is based on the newest commit. Returns None if no commit is known.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None

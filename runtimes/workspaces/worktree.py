@@ -247,12 +247,12 @@ class Worktree:
             moving.unlink()
 
     def off_branch(self, known: str) -> OffBranch | None:
-        """Return the agent's commits that are neither on the session's branch nor on GitHub.
+        """Find commits of the agent that are neither on the session's branch nor on GitHub.
 
-        If something other than the session's branch is checked out, these are its commits. If the
-        session's branch is checked out and has no commits of its own, they are those of the other
-        branch with the newest commit. Returns None if there are no such commits. `known` is the
-        last known commit of the session's branch, which the agent may have renamed or removed.
+        If something other than the session's branch is checked out, looks only there. Otherwise, if
+        the session's branch has no commits of its own, looks at the other branches and chooses the
+        one with the newest commit. Returns None if there are no such commits. `known` is the last
+        known commit of the session's branch, which the agent may have renamed or removed.
         """
         with self._locked():
             tip, base = self.head() or known, self._marker.read_text()

@@ -1,4 +1,7 @@
-"""`scripts/bench`: benchmarks with limits, as ratios within one run where speed is compared."""
+"""`scripts/bench`: runs the benchmarks, and checks the figures that have limits.
+
+Some limits are fixed; others are relative to a comparison that is measured in the same run.
+"""
 
 import argparse
 import json

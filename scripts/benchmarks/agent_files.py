@@ -128,7 +128,7 @@ def _answers(files: RunFiles, port: int) -> None:
 
 @contextmanager
 def port() -> Iterator[int]:
-    """Yield a port that answers for every OpenCode that it is busy and asks nothing."""
+    """Run a fake OpenCode server, which is always busy and has no questions; yield its port."""
 
     class Answers(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -40,9 +40,9 @@ _DONE = (
 def run() -> dict[str, Figure]:
     """Time decisions about one typical session, in alternation with the reference.
 
-    The ratio is the median of a part's rounds, in each of which the machine was as fast for both.
-    The smallest part counts: for seconds, other work on the machine can slow decisions more than
-    the reference.
+    A round times both, one right after the other, so that the machine's speed affects them alike.
+    A part's ratio is the median of its rounds, and the smallest ratio of all parts counts: for
+    seconds, other work on the machine can slow decisions more than the reference.
     """
     policy = Policy()
     facts = reported(usual(), policy)

@@ -47,7 +47,7 @@ def run() -> dict[str, Figure]:
 
 @contextmanager
 def stream(port: int, path: str) -> Iterator[socket.socket]:
-    """The connection of an open stream, without what it has received."""
+    """Open a stream, discard the data up to its first keepalive, and yield the connection."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
         connection.sendall(head.encode())

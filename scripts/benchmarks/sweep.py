@@ -1,7 +1,7 @@
-"""Compares a look at the terminals of many runs with one tmux call for as many panes.
+"""Compares a look at the terminals of many runs with one `list-panes` for as many panes.
 
-Each run has a tmux server of its own, and a look does not ask it. So its time grows with the number
-of runs only, as that of `list-panes` in a server that all of them share would.
+Each run has a tmux server of its own, but a look asks none of these servers. So its time should be
+proportional to the number of runs, as that of `list-panes` in one shared server is.
 """
 
 import subprocess

@@ -158,7 +158,7 @@ def connections(lives: Lives, dice: random.Random, over: threading.Event) -> Non
 
 
 def clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Set the machine's clock wrong by up to an hour, four times, then right again."""
+    """Make the machine's clock look wrong to the bot, by up to an hour, four times, then right."""
     for number in range(1, 6):
         if over.wait(dice.uniform(1.0, 6.0)):
             return
@@ -308,7 +308,7 @@ FAULTS: Sequence[Fault] = (
 
 
 def _set_clock(lives: Lives, seconds: float) -> None:
-    """Set the machine's clock wrong by `seconds` from now on."""
+    """Make the machine's clock look `seconds` wrong to the bot from now on; see `shifted_bot`."""
     with lives.clock.open("a") as file:
         file.write(f"{time.time()} {seconds}\n")
     lives.log(f"the clock is {seconds:+.0f} s wrong")

@@ -13,7 +13,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER of no seconds: closing sends a res
 
 
 class Proxy:
-    """Forwards connections to one server; resets a share of them as `resets` says."""
+    """Forwards connections to one server; each chunk of bytes may reset its connection."""
 
     def __init__(self, url: str) -> None:
         self._to = (urlsplit(url).hostname or "", urlsplit(url).port or 0)

@@ -131,7 +131,7 @@ def _codes(code: CodeType) -> dict[Place, list[CodeType]]:
 
 
 def _own(code: CodeType) -> CodeType:
-    """Return the code with names in place of the code within it."""
+    """Return a copy of the code whose nested code objects are replaced by their places."""
     consts = (_place(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_consts=tuple(consts))
 

@@ -230,7 +230,7 @@ class Demo:
         assert len(self._pulls_with(file)) == 1
 
     def _pulls_with(self, file: str) -> list[int]:
-        """Return the numbers of the pull requests that contain a file."""
+        """Return the numbers of the pull requests whose head commit has a file in its root."""
         git = self._stage.scene.repo.git
         return [
             pull.number

@@ -351,7 +351,7 @@ def _pull(sample: Sample, at: datetime) -> Pull:
 
 
 def _add_past(people: People, now: datetime) -> None:
-    """Add the sessions of the last month, with what they cost on each day, the same each time."""
+    """Add sessions that were merged in the last month, each with its cost; the same each time."""
     chance = random.Random(7)
     for number, title in enumerate(_PAST, 2):
         days = _DAYS - 1 - (number - 2) * (_DAYS - 1) // len(_PAST)
@@ -371,7 +371,7 @@ def _add_past(people: People, now: datetime) -> None:
 
 
 def _talk(now: datetime) -> list[Message]:
-    """A short conversation with each kind of message."""
+    """A short conversation: a prompt, a thought, a tool call with its result, and an answer."""
     used = Usage(input=1_200, output=310, cache_read=48_000)
     return [
         Message(kind=Kind.PROMPT, text="Refuse carts with mixed currencies (#45).", at=now),

@@ -1,4 +1,4 @@
-"""Effects that a former leader has late are removed until it has ended, by their keys."""
+"""A new leader removes late effects of the former leader until the former one has ended."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -75,7 +75,7 @@ class Late:
         self.store.decisions.record([(loaded, decided)], self.clock())[0].result()
 
     def does_all(self) -> None:
-        """Carry out everything that is due."""
+        """Mark all actions of the session as done."""
         for entry in self.store.outbox.of(self.id):
             self.store.outbox.mark_done(entry.seq, "", self.clock())
 

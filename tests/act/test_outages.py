@@ -30,7 +30,7 @@ START = Start(key=parse("start:first#1"), run=1, prompt=Prompt(name="x"))
 
 
 def failures(*codes: int) -> list[str]:
-    """The messages of failures with these error numbers, as Python, git and SQLite word them."""
+    """Python's messages for failures with these error numbers."""
     return [str(OSError(code, os.strerror(code))) for code in codes]
 
 

@@ -150,7 +150,7 @@ def test_a_message_waits_until_the_person_has_not_typed_for_a_while(terminal: Te
 
 
 def test_messages_do_not_wait_for_keys_of_a_later_time(terminal: Terminal) -> None:
-    """The clock may have been set back; it would take as long until messages are sent again."""
+    """If the clock is set back by an hour, messages would otherwise wait for an hour."""
     types(terminal, "y")
     terminal.is_carried_out()
     terminal.site.scenario.clock.passes(-3600)

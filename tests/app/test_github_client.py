@@ -1,4 +1,4 @@
-"""The GitHub client that the configuration describes."""
+"""The pace at which the bot's GitHub client reads and writes."""
 
 import time
 from datetime import UTC, datetime

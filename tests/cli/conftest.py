@@ -138,7 +138,7 @@ class Deployment:
         status: Status = Status.KILLED,
         reason: Reason = Reason.MANUALLY_KILLED,
     ) -> None:
-        """End the session, by default as if stopped by a person, and release it."""
+        """End the session, by default as if stopped by a person, and free its slot."""
         store = Store(self.paths.database, clock=lambda: self.now)
         for due in store.outbox.due(self.now):
             store.outbox.mark_done(due.seq, "", self.now)

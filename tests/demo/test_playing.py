@@ -1,4 +1,4 @@
-"""The demo's own control of a session."""
+"""The demo follows a session until it ends."""
 
 from typing import Any
 

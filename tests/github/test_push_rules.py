@@ -1,4 +1,4 @@
-"""Rules that keep the bot from pushing to a base branch, and those that may not."""
+"""Only rules that certainly keep the bot from pushing to a base branch count."""
 
 from datetime import timedelta
 from typing import Any

@@ -145,7 +145,7 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 @contextmanager
 def server(talk: Talk) -> Iterator[str]:
-    """A server that reads one request and calls `talk` until the event is set."""
+    """Run a server that reads one request and calls `talk` once; its event is set at the end."""
     listening = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
 

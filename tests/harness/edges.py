@@ -104,7 +104,7 @@ def running(scenario: Any, edge: Edge, *numbers: int, **given: Any) -> None:
 
 
 def is_sent(scenario: Any, session: str) -> Key:
-    """Send a message to the session's agent; return the key of the action."""
+    """Record a message to the session's agent as sent; return the key of the action."""
     key = keys.fix_ci("x", ["unit"]).of_run(1)
     scenario.orders(session, SendMessage(key=key, run=1, prompt=Prompt(name="fix_ci")))
     (due,) = [due for due in scenario.store.outbox.due(scenario.clock()) if due.session == session]

@@ -141,7 +141,7 @@ class Agent:
 
     @property
     def streams(self) -> Any:
-        """The open connections of the proxy."""
+        """The running proxy, to read its requests in progress."""
         server: Any = self.proxy._server
         return server._streams
 

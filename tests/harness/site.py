@@ -58,7 +58,7 @@ ADA = AgentSettings(types=("shell",), system_prompt="Be kind.", tools=("read",))
 
 
 class RecordingShell(Shell):
-    """A command that records the first message its agent receives."""
+    """A shell adapter that keeps the run limits of its last launch."""
 
     run_limits = NO_LIMITS
 
@@ -214,13 +214,13 @@ class Site:
         return (self.paths.run(self.id, run) / "inputs" / "prompt.md").read_text()
 
     def system_prompt_of_next_run(self) -> str:
-        """The system prompt a new run gets."""
+        """Start the next run; return its system prompt."""
         run = self.session.run + 1
         self.starts(run)
         return self.program.run_limits.system
 
     def commits(self, name: str) -> str:
-        """Commit as the agent and record the observation."""
+        """Commit as the agent, stop its program and record the observation."""
         (self.workspace.path / name).write_text(name)
         git(self.workspace.path, "add", name)
         git(self.workspace.path, "commit", "--quiet", "-m", name)

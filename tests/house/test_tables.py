@@ -1,4 +1,4 @@
-"""Registries are literal tables that list every module of their folder."""
+"""Every package of an agent is registered, and every action is dispatched."""
 
 import ast
 import re

@@ -39,7 +39,7 @@ def reported(seconds: float) -> Facts:
 
 
 def repeated(cause: str, times: float, **fields: Any) -> Facts:
-    """A session whose agent got so many messages and pushed after each."""
+    """A session whose agent got so many messages of this cause and has pushed since."""
     causes = [cause.format(place, f"{place:040x}") + "#1" for place in range(int(times))]
     fields["done"] = {**done(*causes, seconds_ago=550), **fields.get("done", {})}
     return published(**fields)
@@ -58,7 +58,7 @@ def asked_for_changes(times: float) -> Facts:
 
 
 def crashed_runs(cause: str, times: float, lost: str) -> Facts:
-    """So many crashed runs in a row, and one that crashed now."""
+    """So many restarts after crashed or lost runs; the last run ended like them an hour ago."""
     runs = int(times) + 1
     last = ended(1, 3600)
     record = replace(last.exit, lost=lost) if last.exit else None

@@ -125,7 +125,7 @@ def test_an_ended_session_frees_its_slot_and_sends_nothing_to_the_agent(
 def test_a_silent_session_has_an_active_agent_or_a_status_that_waits_for_people(
     steps: list[str], self_review: bool
 ) -> None:
-    """After a day without events the agent is active or the status asks people to act."""
+    """After a day, the session is over, its agent is active, or it waits for people or checks."""
     life = life_of(steps, self_review=self_review).waits(86400)
     if life.over or life.decision.signals.availability is Availability.ACTIVE:
         return
@@ -155,7 +155,7 @@ class Memory:
         self.received: set[str] = set()
 
     def before(self, step: str) -> None:
-        """The agent reads what it was given as it continues; a crash comes before that."""
+        """Count the remarks sent to the run as received if the agent continues in this step."""
         for _, action in self._life.out[self._read :]:
             if isinstance(action, do.Start | do.SendMessage):
                 given = {key.cause[0] for key in action.covers if key.kind is KeyKind.REMARK}

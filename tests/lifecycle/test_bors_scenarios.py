@@ -47,7 +47,7 @@ TREE_CLOSED = Frozen(scope="project", by="ann", at=ago(60))
 
 
 def asked(*commands: Any, **fields: Any) -> Facts:
-    """A pull request that is approved, green and clean, and that was to be merged before."""
+    """A pull request that is approved, green and clean, after an applied merge command."""
     return with_pull({**READY, **fields}, commands=(ASKED, *commands), done=ANSWERED)
 
 

@@ -1,4 +1,4 @@
-"""How people are notified: the priority of a notice, the attention label, the summary."""
+"""Notices' priorities, the attention label, and the summary of a project's ended sessions."""
 
 import pytest
 from msgspec.structs import replace

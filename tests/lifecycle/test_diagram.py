@@ -1,4 +1,4 @@
-"""The documentation's table of statuses and its state diagram."""
+"""The documentation's state diagram."""
 
 import re
 

@@ -163,9 +163,9 @@ def test_every_wait_ends_within_its_limit_in_a_run_a_merge_or_a_notified_person(
 
 
 def waits(session: Facts, policy: Policy, first: Decision | None = None) -> timedelta:
-    """How long nothing happens that ends the wait, if neither GitHub nor the agent changes.
+    """Return how long the wait lasts if neither GitHub nor the agent changes.
 
-    A message to the agent begins it again, and so does the reply to the person who paused it.
+    A message to the agent restarts it. The reply to the person who paused the session ends it.
     """
     began = NOW
     for now, found in future(session, policy, first):

@@ -16,7 +16,7 @@ from tests.lifecycle.universe import BRANCH, HEAD, NOW, ago, command, done, fact
 
 
 def ended(status: Status, **fields: object) -> Facts:
-    """A session that ended two minutes ago, stopped since."""
+    """A session that ended two minutes ago and whose agent was stopped right after."""
     over = Ended(status=status, reason=Reason.MANUALLY_KILLED, because="stopped", at=ago(120))
     past = done("stop#1", "fix_ci:x:y#1", "remark:comment-1#1", seconds_ago=110)
     return facts(

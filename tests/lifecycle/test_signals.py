@@ -44,7 +44,7 @@ def both_pulls(first: PullState, second: PullState) -> Facts:
 
 
 def crashed(times: int, code: int | None = 1, **fields: Any) -> Facts:
-    """Broke off for the time after `times` restarts."""
+    """The last run ended with this code, after `times` restarts because of crashes."""
     starts = [f"start:crash#{run}" for run in range(2, times + 2)]
     who = replace(ended(code), run=times + 1)
     return facts(run=times + 1, agent=who, done=done(*starts, seconds_ago=200), **fields)
@@ -57,7 +57,7 @@ def stopped(**fields: Any) -> Agent:
 
 
 def lost_too_often() -> Facts:
-    """Lost with its machine for the last time there are restarts for."""
+    """The last run was lost with its machine, after all ten restarts that the policy allows."""
     starts = [f"start:lost#{run}" for run in range(2, 12)]
     record = Exit(at=ago(60), lost="the machine was restarted")
     who = replace(ended(None), run=11, exit=record)

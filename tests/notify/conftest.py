@@ -100,7 +100,7 @@ class Desk:
         return self.senders["team"]
 
     def looks(self, times: int = 3) -> None:
-        """Let several beats pass within a second."""
+        """Look several times without advancing the clock."""
         for _ in range(times):
             self.notifications.look()
 

@@ -1,4 +1,4 @@
-"""What sessions have on disk, as facts."""
+"""Sessions whose files on disk exceed a limit, as facts of the sessions."""
 
 from pathlib import Path
 from typing import Any

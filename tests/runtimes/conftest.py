@@ -50,7 +50,7 @@ def bubblewrapped() -> Iterator[IsolatedStage]:
 
 @pytest.fixture(params=["fake", "tmux", "bubblewrapped"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    """Every runtime in turn, and every isolation."""
+    """The fake runtime, tmux, and tmux with bubblewrap in turn."""
     if request.param == "fake":
         yield FakeStage(tmp_path)
     else:

@@ -82,7 +82,7 @@ class Daemon:
 
 @contextmanager
 def docker(folder: Path) -> Iterator[Daemon]:
-    """Docker, whose containers survive it. `folder` has a short path and is removed afterwards."""
+    """Docker, whose containers survive it. `folder` has a short path; the caller removes it."""
     address = folder / "containerd.sock"
     try:
         with _docker(folder, address) as daemon:

@@ -73,7 +73,7 @@ class HostStage(Protocol):
         ...
 
     def as_agent(self, script: str) -> str:
-        """Run a shell script as the agent, in the session's workspace; returns what it prints."""
+        """Run a shell script in the session's workspace, in no sandbox; return its output."""
         ...
 
     def processes_of(self, run: RunRef) -> list[int]: ...
@@ -119,7 +119,7 @@ class LocalStage:
         return processes("environ", f"{MARK}={folder}\0".encode())
 
     def close(self) -> None:
-        """Remove everything the test created."""
+        """End the programs and tmux servers of all runs."""
         for folder in (self._folder / "sessions").glob("*_r*"):
             for pid in processes("environ", f"{MARK}={folder}\0".encode()):
                 with suppress(ProcessLookupError):  # A sandbox ends as a whole.

@@ -47,7 +47,7 @@ def processes(file: str, *texts: bytes) -> list[int]:
 
 
 def whole(file: Path) -> str:
-    """What a script wrote, once its last word is `end`."""
+    """What a script wrote, or an empty string while it does not end with `end`."""
     text = file.read_text() if file.exists() else ""
     return text if text.endswith("end\n") else ""
 
@@ -169,7 +169,7 @@ class TmuxStage:
         return processes("environ", f"{MARK}={self.dir(name)}\0".encode())
 
     def close(self) -> None:
-        """Remove everything the test created."""
+        """End the programs and tmux servers of all runs."""
         for run in (self.data / "runs").iterdir():
             for pid in self.processes(run.name):
                 with suppress(ProcessLookupError):  # A sandbox ends as a whole.
@@ -181,10 +181,11 @@ class TmuxStage:
 
 
 def needs(isolation: str, limited_processes: bool = False) -> None:
-    """Skip the test on a machine where this isolation does not work.
+    """Skip the test where bubblewrap does not work or the isolation's engine does not answer.
 
-    With `limited_processes` also where a sandbox cannot limit these: without control groups, Linux
-    does not limit those of root (RLIMIT_NPROC in getrlimit(2)).
+    If an engine answers, its isolation must work. With `limited_processes`, also skip it where a
+    sandbox cannot limit these: without control groups, Linux does not limit those of root
+    (RLIMIT_NPROC in getrlimit(2)).
     """
     if isolation == "bubblewrap" and (why := _without_bubblewrap()):
         pytest.skip(f"bubblewrap does not work here: {why}")
@@ -199,7 +200,7 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
 
 
 def without_bubblewrap(isolation: str, monkeypatch: pytest.MonkeyPatch) -> Isolation:
-    """An isolation that runs its commands by itself, where containers leave them to bubblewrap."""
+    """Return the isolation; its containers run short commands, too, instead of bubblewrap."""
     needs(isolation)
     if isolation in _SOCKETS:
         monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "removed by this test")
@@ -215,7 +216,7 @@ _SOCKETS = {
 
 @cache
 def _without_engine(path: str) -> str:
-    """Why no engine answers at a socket: whether containers work there is what is tested."""
+    """Why no engine answers at a socket, or empty; whether it runs containers is not checked."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(20)
@@ -227,7 +228,7 @@ def _without_engine(path: str) -> str:
 
 @cache
 def _without_bubblewrap() -> str:
-    """Why bubblewrap by itself does not work here: the product's own answer is what is tested."""
+    """Why the plain `bwrap` command fails here, or empty; uses none of the code under test."""
     namespaces = ("--unshare-user", "--unshare-pid", "--unshare-net")
     command = ("bwrap", *namespaces, "--ro-bind", "/", "/", "--proc", "/proc", "true")
     try:

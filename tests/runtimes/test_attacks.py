@@ -53,7 +53,7 @@ def test_the_security_policy_says_what_stops_each_attack() -> None:
 
 
 def _program(script: str) -> str:
-    """A Python program that tries a script, and has what came of it in `result`."""
+    """A Python program that sets its variable `result` to `works`, `no` or the script's error."""
     return (
         f"{PRELUDE}\ndef attack():\n    {script}\n"
         "try:\n    result = 'works' if attack() else 'no'\n"
@@ -106,7 +106,7 @@ class Machine:
         self._run = 0
 
     def attack(self, script: str, isolation: str) -> str:
-        """Have the agent of a new session run a script; returns `works`, or why it failed."""
+        """Have the agent run a script in a new run; return `works`, or why it failed."""
         program = (
             f"{_program(script)}"
             "with open('result.new', 'w') as file: file.write(result)\n"

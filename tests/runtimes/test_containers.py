@@ -236,7 +236,7 @@ def test_an_engine_error_has_its_words(contained: IsolatedStage) -> None:
 
 
 def runs_in(folder: Path) -> LocalRuns:
-    """The runs of a host, of which there is none."""
+    """The `LocalRuns` of a host on which nothing runs."""
     files = RunFiles(session="", run=1, dir=folder, workspace=folder, branch="")
     return LocalRuns(FakeRuntime(), {}, lambda _: files, folder / "workspaces", folder)
 

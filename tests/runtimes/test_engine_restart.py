@@ -1,6 +1,6 @@
 """Runs in containers whose engine is killed, started again, or gone for good.
 
-Where Docker answers; with an engine of their own, which needs root.
+Each test starts its own Docker engine, and is skipped unless Docker answers and it runs as root.
 """
 
 import signal
@@ -52,7 +52,7 @@ def containers(engine: engines.Daemon) -> Any:
 
 
 def is_removed(stage: IsolatedStage, engine: engines.Daemon) -> bool:
-    """Whether the run's container is removed: if it ends while its engine starts, by a look."""
+    """Remove containers of ended runs, as a look does; return whether the engine has none left."""
     ISOLATIONS[stage.isolation].remove_orphans(stage.dir(NAME).parent)
     return bool(containers(engine) == [])
 

@@ -229,7 +229,7 @@ def test_a_path_may_be_given_twice(sandboxed: IsolatedStage) -> None:
 
 @contextmanager
 def proxy(folder: Path) -> Iterator[None]:
-    """A server at the proxy's socket that answers each line with itself."""
+    """A server at the proxy's socket that returns each client's first line, with a prefix."""
     with socket.socket(socket.AF_UNIX) as listener:
         folder.mkdir(exist_ok=True)
         (folder / PROXY_SOCKET).unlink(missing_ok=True)

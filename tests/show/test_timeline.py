@@ -57,7 +57,7 @@ def decided(status: str, because: str) -> tuple[str, str, Any]:
 
 
 def entries(*events: tuple[str, str, Any], base: str = "") -> list[TimelineEntry]:
-    """The entries for events in the order in which they happened, oldest first."""
+    """The entries, oldest first, for events (kind, actor, data) that happen a minute apart."""
     rows = [
         SessionEvent(
             row=HistoryRow(

@@ -107,7 +107,7 @@ def test_a_file_that_was_emptied_is_damaged_although_sqlite_reads_it(
 
 
 def unmap(store: Store) -> None:
-    """Have readers read the file itself, which changes, rather than pages that they mapped."""
+    """Close idle connections, so that the next readers open the file as it is now."""
     while store.db._idle:
         store.db._idle.pop().close()
 
@@ -125,7 +125,7 @@ def test_a_file_that_was_moved_away_is_not_written_any_more(
 
 
 def make_nothing(path: Path) -> None:
-    """Leave the place of the database empty."""
+    """Create nothing: no file is at the path."""
 
 
 def make_empty(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Outcomes of a project, counted when its last session ends."""
+"""Outcomes of a project's sessions, counted when the last open one ends."""
 
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status

@@ -24,7 +24,7 @@ WIDGETS = RepositoryRecord(id=7, name="acme/widgets", current_name="acme/widgets
 
 
 def names(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """The repositories in each table with such a column."""
+    """Return the names in the column `repository` of each table that has one."""
     tables = [row[0] for row in connection.execute(_TABLES)]
     found = {}
     for table in tables:

@@ -106,7 +106,7 @@ def test_every_kind_of_action_may_come_late(world: World) -> None:
 
 
 def a_session_is_merged(world: World, folder: Path) -> tuple[IssueStory, PullStory]:
-    """Play a life with every kind of action but a stop."""
+    """Play a session with every kind of action but `Stop` and `PressKeys`."""
     issue = world.issue("Add widgets").is_labelled()
     agent = issue.agent.asks("Which colour?")
     eventually(lambda: "mergewright:needs-input" in issue.issue.labels, "people are called")
@@ -177,7 +177,7 @@ def not_over(world: World, *issues: IssueStory) -> list[str]:
 
 
 def inherited(world: World) -> int:
-    """How many late actions are still expected."""
+    """Return how many actions of former leaders the bot still checks for late effects."""
     store = Store.reading(Paths(world.folder / "data").database)
     try:
         return len(store.outbox.inherited())

@@ -89,6 +89,6 @@ def is_obeyed(world: World) -> None:
 
 
 def ends(world: World, **much: float) -> None:
-    """Move the clock to the reset time."""
+    """Remove GitHub's rate limits, and move the clock forward: `minutes=1`."""
     world.github.traffic.lift()
     world.time_passes(**much)

@@ -22,7 +22,7 @@ def runs(worker: str) -> float:
 
 
 def passes(worker: str, times: int) -> None:
-    """Wait until a worker has run so often."""
+    """Wait until a worker has run so many more times."""
     last = runs(worker) + times
     eventually(lambda: runs(worker) >= last, f"{worker} runs {times} times", PATIENCE)
 

@@ -7,7 +7,7 @@ from tests.world.world import ALICE, BOT, MALLORY, World
 
 
 def report_on(place: Issue | Pull, says: str) -> Comment:
-    """Wait until the bot's report, the first comment, contains the text."""
+    """Wait until the bot's only report contains the text, and return the comment."""
     by = f"{BOT}[bot]"
 
     def there() -> Comment | None:

@@ -54,7 +54,7 @@ def shown(world: World, issue: IssueStory) -> Iterator[tuple[str, str]]:
 
 
 def kept(world: World) -> Iterator[tuple[str, str]]:
-    """Every file of the bot except the agent's output."""
+    """Every file of the bot; of the agent's output, only the archived copy."""
     for path in (world.folder / "data").rglob("*"):
         if (path.is_file() and path.name != "output.log") or "archive" in path.parts:
             yield str(path.relative_to(world.folder)), text_of(path)

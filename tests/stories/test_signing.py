@@ -1,4 +1,4 @@
-"""The bot signs the commits of agents, where a rule of the repository requires it."""
+"""With `policy.sign-commits`, the bot signs agents' commits, as a rule on GitHub may require."""
 
 from pathlib import Path
 

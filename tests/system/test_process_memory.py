@@ -75,7 +75,7 @@ def test_a_program_that_it_starts_is_as_usual() -> None:
 
 
 def test_every_command_begins_with_it() -> None:
-    """Before a file or a variable with a secret is read."""
+    """`main` calls `close_to_others` before a file or a variable with a secret is read."""
     line = "from bot.cli import program; program.app = lambda **_: None; program.main()"
     with holder(line) as pid:
         assert b"Permission denied" in neighbour("cat", f"/proc/{pid}/environ").stderr

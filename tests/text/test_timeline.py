@@ -90,7 +90,7 @@ def test_an_observed_change_is_a_sentence(change: str, text: str, tone: str, min
 
 
 def observed_changes() -> Iterator[str]:
-    """What observers record, for values of every kind."""
+    """Yield the lines that observers record in the history, for values of every kind."""
     seen = Remark(id="1", author="rob", body="x", at=NOW)
     for activity in set(Activity) - {Activity.NONE}:
         yield from agent_changes(Agent(), Agent(run=1, activity=activity, evidence="e"))

@@ -147,7 +147,7 @@ class Site:
         return self.changes
 
     def empty(self) -> None:
-        """Delete all rows."""
+        """Delete the rows of `TABLES`, and reset what tests set on this object."""
 
         def work(connection: sqlite3.Connection) -> None:
             for table in TABLES:

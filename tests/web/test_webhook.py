@@ -37,7 +37,7 @@ def head(**headers: str | int) -> bytes:
 
 
 def answer(connection: socket.socket) -> bytes:
-    """The response up to the end of its only line."""
+    """Read a response whose body is one line."""
     received = b""
     while not received.partition(b"\r\n\r\n")[2].endswith(b"\n"):
         part = connection.recv(65536)

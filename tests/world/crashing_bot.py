@@ -36,10 +36,10 @@ _UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 
 class Mortal:
     """A crash point handler that kills the process at each crash point it has not seen.
 
-    While an action is between `taken` and `marked`, only that action's crash points kill: a kill by
-    another thread would hide them. An action that a crash left unmarked begins at `done`: it need
-    not be taken again. Several actions without a session run at once: a kill waits for those whose
-    mark is being committed.
+    While an action is between `taken` and `marked`, the point `recorded` waits, and the points of
+    `_UNNAMED` are skipped: after a kill, the next bot may find the action done, and then it never
+    reaches the action's remaining points. For the same reason, a kill waits while another action is
+    between `done` and `marked`.
     """
 
     def __init__(self, crossed: Path) -> None:

@@ -148,7 +148,8 @@ class FaultyGitHub(GitHubServer):
     def limit_next(self, method: str, path_regex: str, seconds: int, status: int = 403) -> None:
         """Apply a secondary rate limit to all API requests from the next matching request on.
 
-        Limited requests have no effect. `traffic.lift` ends the limit at once.
+        Limited requests have no effect. The limit lasts until `traffic.lift` is called; `seconds`
+        is only its `Retry-After`.
         """
         body = {"message": "You have exceeded a secondary rate limit.", "status": str(status)}
         headers = {"Retry-After": str(seconds), "Content-Type": "application/json; charset=utf-8"}

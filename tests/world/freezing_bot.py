@@ -84,7 +84,10 @@ class Ice:
         return write
 
     def before(self, original: Any, *kinds: type) -> Any:
-        """Wrap what has the effect of these kinds, or of all that are not on the host."""
+        """Wrap a function to freeze the bot before the effect of an action of these kinds.
+
+        No kinds: any kind that has its effect on GitHub.
+        """
 
         def held(*args: Any, **options: Any) -> Any:
             kind = getattr(self._here, "kind", None)
@@ -125,7 +128,7 @@ def name_of(kind: Any) -> str:
 
 
 def _changes_something(args: tuple[Any, ...]) -> bool:
-    """Whether a call of git or a request changes something; every other call does."""
+    """Return False for a git command or a request that only reads, True for any other call."""
     if isinstance(args[0], Mirror):
         return "push" in args
     if not isinstance(args[0], Transport):

@@ -143,9 +143,9 @@ class RepositoryBase(Thing, ABC):
         pushers: tuple[str, ...] | None = None,
         bypass: str = "",
     ) -> None:
-        """Protect a branch: refuse all pushes, and require these checks and reviews for merges.
+        """Protect a branch: refuse everybody's pushes; require these checks and reviews for merges.
 
-        The other arguments are as in `Protection`.
+        The other arguments are as in `Protection`; `pushers` is only shown, and exempts nobody.
         """
         self.protections[branch] = Protection(
             required_checks=list(required_checks),

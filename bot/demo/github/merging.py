@@ -79,7 +79,7 @@ def state(pull: Proposal) -> str:
 
 
 def check(pull: Proposal, method: str) -> None:
-    """Raise `Refused` with GitHub's sentence if the pull request may not be merged now."""
+    """Raise `Refused` with GitHub's sentence if a merge is not allowed now; ignores conflicts."""
     if method not in pull.repo.merge_methods:
         name = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
         raise Refused(f"{name[method]} are not allowed on this repository.")

@@ -125,7 +125,7 @@ class Token:
 
     @property
     def writes(self) -> bool:
-        """Whether the token allows writing."""
+        """Whether a classic token's scopes allow writing; True for every other token."""
         given = None if self.scopes is None else self.scopes.replace(" ", "").split(",")
         return given is None or "repo" in given or "public_repo" in given
 

@@ -73,7 +73,7 @@ class CodexTokens(Struct, frozen=True):
 
 
 class CodexTurnContext(Struct, frozen=True):
-    """The payload of a `turn_context`, the record that begins a turn."""
+    """The payload of a `turn_context`, the record that names the model of a turn."""
 
     model: str = ""
 

@@ -14,7 +14,7 @@ from runtimes.agents.shared.files import NEW_BYTES, LineTail
 
 
 class MessageKind(StrEnum):
-    """The kind of a message: its author, or what it reports."""
+    """What a message is, such as a prompt, a tool call or a note."""
 
     PROMPT = "prompt"
     THOUGHT = "thought"

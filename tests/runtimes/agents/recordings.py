@@ -3,8 +3,8 @@
 A case has the files of a run (`run/`) and of its home (`home/`) at one instant, and `moment.json`:
 when they were written, when they are read, and the other expected values; an expected usage may be
 omitted. `screen.txt` is the captured terminal and `port.json` has the responses of the program's
-port, @PORT@. A file `NAME.sql` becomes the database NAME, and `@PID@` and `@START@` for a living
-process.
+port, @PORT@. A file `NAME.sql` becomes the database NAME. `@PID@` and `@START@` become the id and
+the start time of the test's process.
 """
 
 import os

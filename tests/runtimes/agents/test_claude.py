@@ -154,7 +154,7 @@ def test_a_status_file_may_change_its_conversation_or_its_name(
     files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     def refresh_budget(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
-        """Read the only status file twice, with an old modification time."""
+        """Write the status file as `name`, last modified in 1970; return two readings."""
         written = status(files, launch, word, **more).rename(path.with_name(name))
         os.utime(written, (0, len(name)))
         return [reader.read(alive, None, NOW).activity for _ in range(2)]

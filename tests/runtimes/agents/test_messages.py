@@ -94,7 +94,7 @@ def test_a_claude_tool_result_consists_of_its_text_parts() -> None:
 
 @pytest.fixture
 def database(files: RunFiles) -> Iterator[sqlite3.Connection]:
-    """An OpenCode database with one conversation, open for writing."""
+    """An empty OpenCode database, open for writing; `begins` fills it from a recording."""
     path = OpenCode(AgentType(program="opencode")).records(files)[0]
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

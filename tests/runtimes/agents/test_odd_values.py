@@ -32,7 +32,7 @@ VALUE = re.compile(r'"(?:[^"\\]|\\.)*"(?!\s*:)|-?\b\d+(?:\.\d+)?\b|\b(?:true|fal
 
 
 def spoilt(text: str, chance: random.Random, share: float) -> str:
-    """The text with a share of its values replaced, and maybe a time or bytes that are no text."""
+    """The text with about this share of its JSON values replaced by odd ones."""
     return VALUE.sub(lambda one: chance.choice(VALUES) if chance.random() < share else one[0], text)
 
 

@@ -1,4 +1,4 @@
-"""Tests of running git: time-outs, credentials, remedies."""
+"""Tests of running git: time-outs, credentials, limits of output, error messages."""
 
 import os
 import subprocess

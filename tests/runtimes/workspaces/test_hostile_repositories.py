@@ -33,7 +33,7 @@ def other(tmp_path: Path, git: Git) -> Path:
 
 @pytest.fixture(params=[name for name in ISOLATIONS if name != "none"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every sandbox in turn, which runs git by itself."""
+    """Each kind of sandbox in turn; containers run git themselves, not in bubblewrap."""
     name: str = request.param
     without_bubblewrap(name, monkeypatch)
     return name

@@ -15,7 +15,7 @@ SESSION = "widgets-12"
 
 
 class Branch:
-    """The session's branch: pushed by us once, then by a person."""
+    """The session's branch, pushed by the bot once, and a person's clone that has it."""
 
     def __init__(self, worktree: Worktree, mirror: Mirror, person: Path, git: Git) -> None:
         self.worktree, self.mirror, self.person, self.git = worktree, mirror, person, git
@@ -186,7 +186,7 @@ def test_packed_branches_are_moved(branch: Branch, git: Git) -> None:
 
 
 def merged(branch: Branch, git: Git, *changes: str) -> str:
-    """The base, moved on, merged into the branch by a person, with these files changed in it."""
+    """Have a person merge a newer base and change these files in the merge commit; return it."""
     git(branch.person, "checkout", "--quiet", "main")
     git.commit(branch.person, "base", "later\n")
     git(branch.person, "push", "--quiet", "origin", "main")
