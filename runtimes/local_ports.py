@@ -7,6 +7,7 @@ import fcntl
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from runtimes.base import RuntimeFailure
@@ -25,24 +26,25 @@ class LocalPorts:
         """Reserve `count` ports from `first` to `last` for the session; return them. Idempotent.
 
         The session keeps its ports that are in the range. New ports are those that no program uses
-        at that moment. Raises `RuntimeFailure` if too few ports are free; those that were free
-        stay reserved.
+        at that moment. Raises `RuntimeFailure` if too few ports are free; then none is reserved.
         """
         with self._locked():
             owners = self._owners()
             own = [port for port in range(first, last + 1) if owners.get(port) == session]
-            for port in range(first, last + 1):
-                if len(own) >= count:
-                    break
-                if port not in owners and port != PROXY_PORT and _is_free(port):
-                    write_private(self._folder / str(port), session)
-                    own.append(port)
-            if len(own) < count:
+            free = (
+                port
+                for port in range(first, last + 1)
+                if port not in owners and port != PROXY_PORT and _is_free(port)
+            )
+            new = list(islice(free, max(count - len(own), 0)))
+            if len(own) + len(new) < count:
                 raise RuntimeFailure(
                     f"fewer than {count} ports are free in {first}-{last}: set a larger"
                     " `port-range`"
                 )
-            return sorted(own)[:count]
+            for port in new:
+                write_private(self._folder / str(port), session)
+            return sorted([*own, *new])[:count]
 
     def release(self, session: str) -> None:
         """Make the ports of a session available to other sessions. Idempotent."""

@@ -40,6 +40,16 @@ def test_a_port_at_which_another_program_listens_is_passed_over(tmp_path: Path) 
             LocalPorts(tmp_path).allot("widgets-1", 1, taken, taken)
 
 
+def test_a_session_for_which_too_few_ports_are_free_takes_none(tmp_path: Path) -> None:
+    ports = LocalPorts(tmp_path)
+    with pytest.raises(RuntimeFailure, match="fewer than 101 ports are free"):
+        ports.allot("widgets-1", 101, FIRST, LAST)
+    some = ports.allot("widgets-1", 1, FIRST, LAST)
+    assert {*ports.allot("widgets-2", 10, FIRST, LAST)}.isdisjoint(some)
+    ports.release("widgets-1")
+    assert ports.allot("widgets-3", 1, FIRST, LAST) == some
+
+
 def test_the_port_of_the_proxy_in_a_sandbox_is_never_allotted(tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailure, match="set a larger `port-range`"):
         LocalPorts(tmp_path).allot("widgets-1", 1, PROXY_PORT, PROXY_PORT)
