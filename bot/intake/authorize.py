@@ -7,7 +7,7 @@ from datetime import datetime
 from bot.github.errors import GitHubFailure
 from bot.github.rate_limits import Backoff
 from bot.github.write_access import WriteAccess
-from bot.intake.local_commands import head_at
+from bot.intake.local_commands import allowed_commit, head_at
 from bot.store import NewCommand, Outsider, RefreshRequest, Session, Store
 from bot.system.clock import Clock
 from bot.system.log import log_fields
@@ -120,7 +120,11 @@ class CommandAuthorizer:
             self._store.commands.refuse(command.key, f"@{command.actor} has no write access")
             log.warning("%s: %s by @%s refused", command.key, command.kind, command.actor)
         elif session is not None:
-            head = head_at(session, command.number, command.at)
+            head = (
+                allowed_commit(session, command.text)
+                if command.kind == "allow"
+                else head_at(session, command.number, command.at)
+            )
             notes = self._several(command, session)
             if notes:
                 self._store.outbox.add(command.repository, notes, now)

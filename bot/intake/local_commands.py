@@ -36,9 +36,10 @@ def build_command(
 ) -> Command:
     """Parse a command, and bind it to a head commit of the session's pull request.
 
-    `head` is the commit that the person has seen; if it is empty, the current head is used. If the
-    session already has a command with this `key`, `head` is not checked, and an empty `head` is
-    replaced by that of the recorded command.
+    `head` is the commit that the person has seen; if it is empty, the current head is used. `allow`
+    is bound to the commit that it names instead; see `allowed_commit`. If the session already has a
+    command with this `key`, `head` is not checked, and an empty `head` is replaced by that of the
+    recorded command.
 
     Raises:
         InvalidArgument: the message says what was expected.
@@ -59,6 +60,8 @@ def build_command(
             f"no open pull request of {session.id} is at the commit {head[:7]} any more; look at"
             " the changes, then repeat the command"
         )
+    if kind == "allow":
+        head = current = known.head if known else allowed_commit(session, read)
     return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=head or current)
 
 
@@ -110,6 +113,16 @@ def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
         found = [pull for pull in session.pulls if pull.state is PullState.OPEN]
     heads = [pull.head for pull in found if _was_current(pull, at) and head in ("", pull.head)]
     return heads[0] if len(heads) == 1 else ""
+
+
+def allowed_commit(session: Session, text: str) -> str:
+    """Return the session's newest commit, if `text` is an abbreviation of it; empty if not.
+
+    An `allow` is bound to this commit when it is granted, because an agent could craft another one
+    with the same abbreviation later.
+    """
+    head = session.work.head
+    return head if head.startswith(text) else ""
 
 
 def _was_current(pull: Pull, at: datetime) -> bool:

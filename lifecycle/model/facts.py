@@ -298,7 +298,8 @@ class Command(Struct, frozen=True, kw_only=True):
     at: datetime  #: When it was granted.
     text: str = ""  #: The argument.
     #: The head, at the time of writing, of the pull request that it is about. Empty if it could be
-    #: about none or several.
+    #: about none or several. For `allow`, the session's commit that its text abbreviated when the
+    #: command was granted; empty if that was another one.
     head: str = ""
     comment: int | None = None  #: The id of the comment to react to, if any.
     #: The issue or pull request where the command was given and gets its reply; 0 if it was not

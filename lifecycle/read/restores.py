@@ -33,12 +33,20 @@ def allowed(facts: Facts, head: str) -> bool:
 
 
 def names(facts: Facts, command: Command, head: str) -> bool:
-    """Whether a command's abbreviated hash names `head` and no other pushed or refused commit.
+    """Whether a command's hash is that of `head`, or abbreviates it and no other known commit.
 
-    An agent could craft a commit whose hash has the same prefix as the one a person reviewed.
+    An agent could craft a commit whose hash has the same prefix as the one a person reviewed. So an
+    abbreviation names only the commit that was the session's when the command was granted, and none
+    if another pushed or refused commit has the same prefix.
     """
+    if command.text == head:
+        return True
     others = _pushes(facts) - {head}
-    return head.startswith(command.text) and not any(one.startswith(command.text) for one in others)
+    return (
+        command.head in ("", head)
+        and head.startswith(command.text)
+        and not any(one.startswith(command.text) for one in others)
+    )
 
 
 def _pushes(facts: Facts) -> set[str]:

@@ -139,6 +139,20 @@ def test_a_retry_does_not_release_a_commit_with_the_same_prefix() -> None:
     assert [push.protected for push in pushes(alone)] == [()]
 
 
+def test_an_abbreviation_names_only_the_commit_for_which_it_was_granted() -> None:
+    """Also where the bot knows of no push of that commit any more."""
+    crafted = f"{NEXT[:7]}{'0' * 33}"
+    for head, released in ((NEXT, True), ("", True), (crafted, False)):
+        earlier = command("allow", at=ago(90), text=NEXT[:7], head=head)
+        retry = command("retry", at=ago(10))
+        session = held(earlier, retry)
+        applied = done("command_applied:comment-allow")
+        session = replace(session, done={**session.done, **applied})
+        assert [push.checked for push in pushes(session)] == [not released], head
+    full = held(command("allow", at=ago(30), text=NEXT, head=crafted))
+    assert [push.protected for push in pushes(full)] == [()]
+
+
 def test_an_allow_without_a_held_commit_is_refused() -> None:
     reply = answers(decision(published(commands=(command("allow", text=NEXT[:7]),))))
     assert reply == {"command_refused:comment-allow": "No commit waits for permission."}
