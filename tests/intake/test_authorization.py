@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from bot.github.errors import TryLater
 from bot.github.snapshots import IssueEvent
-from bot.intake.local_commands import build_command
 from bot.store import DueAction, NewCommand, NewSession, Observation
 from bot.text import messages
 from lifecycle.judge.judge import judge
 from lifecycle.model.actions import Comment, React, Start
-from lifecycle.model.facts import Command, Issue, Pull, Work
+from lifecycle.model.facts import Command, Issue, Pull
 from lifecycle.model.policy import Policy
 from lifecycle.model.status import PullState
 from lifecycle.react import runs
@@ -356,23 +355,6 @@ def test_a_merge_command_older_than_the_head_or_its_base_branch_is_bound_to_none
     conversation.store.observations.record([Observation(session="widgets-12", pulls=(moved,))], now)
     conversation.command("merge", number=34)
     assert conversation.heads() == [""]
-
-
-def test_an_allow_is_bound_to_the_commit_that_it_abbreviates(conversation: Conversation) -> None:
-    bench = conversation.bench
-    bench.scenario.session()
-    now = bench.scenario.clock()
-    pull, work = Pull(number=34, head="b" * 40, head_since=now), Work(head="a" * 40)
-    seen = Observation(session="widgets-12", pulls=(pull,), work=work)
-    conversation.store.observations.record([seen], now)
-    conversation.command("allow", "a" * 7)
-    conversation.command("allow", "b" * 7, number=34)
-    session = conversation.store.sessions.get("widgets-12")
-    assert session
-    assert conversation.heads() == ["a" * 40, ""]
-    for text, head in (("a" * 7, "a" * 40), ("b" * 7, "")):
-        given = build_command(session, "allow", text, actor="cli:ann", key=f"cli:{text}", at=now)
-        assert given.head == head
 
 
 def test_a_command_on_a_pull_request_waits_until_it_is_read(conversation: Conversation) -> None:
