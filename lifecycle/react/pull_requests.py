@@ -190,10 +190,13 @@ def tidy(judged: Judged) -> Wanted:
 def make_ready(judged: Judged) -> Wanted:
     """If `Policy.draft` is set, mark a draft as ready once checks pass, unless people undid that.
 
-    Many workflows skip drafts, so a draft on which no check ran is made ready too.
+    Many workflows skip drafts, so a draft on which no check ran is made ready too. An adopted draft
+    is left as the person made it.
     """
     view, pull = judged.view, judged.view.pull
     if pull is None or not view.policy.draft or not view.current:
+        return
+    if view.facts.origin is Origin.PULL and pull.branch == view.facts.branch:
         return
     wait = None
     if judged.signals.ci not in (Ci.PASSING, Ci.NONE, Ci.MISSING):

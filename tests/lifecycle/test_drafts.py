@@ -9,7 +9,7 @@ from lifecycle.model import actions as do
 from lifecycle.model.facts import Failure
 from lifecycle.model.key import parse
 from lifecycle.model.policy import Mode
-from lifecycle.model.status import CheckState, Reason, Status
+from lifecycle.model.status import CheckState, Origin, Reason, Status
 from tests.lifecycle.decisions import AT_WORK, COMMIT, FAILED, decision, keys, with_pull
 from tests.lifecycle.universe import NEXT, NOW, agent, ago, approval, check, done, pull
 
@@ -55,6 +55,15 @@ def test_a_persons_draft_stays_a_draft() -> None:
     assert "make_ready:34" not in keys(
         with_pull({"draft": True}, done=done("make_ready:34")), draft=True
     )
+
+
+def test_an_adopted_draft_stays_a_draft() -> None:
+    adopted = replace(with_pull({"draft": True}), origin=Origin.PULL)
+    (theirs,) = adopted.pulls
+    ours = replace(theirs, number=35, branch="another")
+    theirs = replace(theirs, branch=adopted.branch)
+    found = keys(replace(adopted, pulls=(theirs, ours)), draft=True)
+    assert [key for key in found if key.startswith("make_ready:")] == ["make_ready:35"]
 
 
 def test_a_pull_request_just_marked_ready_waits_for_checks_that_skip_drafts() -> None:
