@@ -44,7 +44,7 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
     moves = [move for move in scene.repo.moves if move.branch == pull.head_branch]
     heads = [move.after for move in moves if move.after]
     if len(heads) != 3 or len(set(heads)) != 3:
-        yield f"#{number}: pushed {counted(len(heads), 'commit')}, not 3"
+        yield f"#{number}: the branch moved {counted(len(heads), 'time')}, not to 3 new commits"
     if pull.head_branch in scene.repo.heads:
         yield f"#{number}: the session's branch is still on GitHub"
 

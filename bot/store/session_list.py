@@ -24,7 +24,7 @@ _WAITS = """(status || ' ' || reason IN (SELECT value FROM json_each(:waiting))
 # What is slow to read comes last: an issue is large.
 _CHOSEN = f"""(:projects IS NULL OR project IN (SELECT value FROM json_each(:projects)))
         AND (:project = '' OR project = :project)
-        AND (:agent = '' OR :agent IN (agent_name, agent_type))
+        AND (:agent = '' OR :agent IN (agent_name, agent_type, agent_name || ' ' || agent_type))
         AND (:person = '' OR lower(requester) = lower(:person))
         AND (:statuses = '[]' OR status IN (SELECT value FROM json_each(:statuses)))
         AND CASE :scope

@@ -133,7 +133,7 @@ def test_affinity_ignores_agents_of_another_type(scenario: Scenario, store: Stor
 def test_agents_can_be_requested_by_name_or_type(store: Store) -> None:
     assert Assignment(store, AGENTS, {}).names == {
         *("ada", "ben", "eve", "claude", "shell"),
-        *("ben claude", "ben shell"),
+        *("ada claude", "ben claude", "ben shell", "eve shell"),
     }
 
 

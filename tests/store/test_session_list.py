@@ -66,14 +66,22 @@ def test_sessions_are_sorted_by_the_time_of_their_status(
 
 def test_filters_are_combined(scenario: Scenario, store: Store) -> None:
     for number, changes in enumerate(
-        ({}, {"project": "gears"}, {"requester": "Bob"}, {"agent_type": "codex"}), 1
+        (
+            {},
+            {"project": "gears"},
+            {"requester": "Bob"},
+            {"agent_name": "ada", "agent_type": "codex"},
+        ),
+        1,
     ):
         created = replace(scenario.new_session(number), **changes)
         store.sessions.create(created)
     scenario.decides("widgets-4", status="stuck")
     assert ids(store, project="gears") == ["2"]
     assert ids(store, person="BOB") == ["3"]
-    assert ids(store, agent="codex") == ["4"]
+    for agent in ("ada", "codex", "ada codex"):
+        assert ids(store, agent=agent) == ["4"]
+    assert ids(store, agent="ada claude") == []
     assert ids(store, agent="codex", statuses=("stuck", "working")) == ["4"]
     assert ids(store, agent="codex", statuses=("working",)) == []
 
