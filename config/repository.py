@@ -189,7 +189,8 @@ def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tup
         elif isinstance(value, int | float) and value < 0:
             yield name, f"policy.{where} = {value}: expected 0 or more"
         elif name in _WAITS and value > max(_DAY, most):
-            yield name, f"policy.{where} = {value}: expected at most {_DAY}, a day"
+            limit = f"{most}, as on the server" if most > _DAY else f"{_DAY}, a day"
+            yield name, f"policy.{where} = {value}: expected at most {limit}"
         elif not MAY_SET[name](value, most):
             says = f"expected {_shown(most)}, as on the server, or stricter"
             yield name, f"policy.{where} = {_shown(value)}: {says}"

@@ -100,7 +100,7 @@ ADVICE: Final[Mapping[str, Advice]] = {
     ),
     Reason.MANUALLY_KILLED: Advice("Write `/mergewright start` to continue.", _INFO),
     Reason.PR_CLOSED: Advice("Reopen the pull request to continue; its branch is kept.", _INFO),
-    Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue.", _INFO),
+    Reason.ISSUE_CLOSED: Advice("Reopen the issue to continue, or open a new one.", _INFO),
     Reason.LABEL_REMOVED: Advice("Add the label or assignment again to continue.", _INFO),
     Reason.BUDGET_EXHAUSTED: Advice(
         "Write `/mergewright budget +5`: for this session only, it raises every budget in dollars "

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from config.repository import MAY_SET, FileProblem, RepositoryError, narrowed
 from lifecycle.model.policy import PROTECTED_PATHS, AutoMerge, MergeMethod, Mode, Policy
@@ -121,6 +121,9 @@ def test_delays_are_limited_to_a_day(name: str) -> None:
     (problem,) = problems(f"[policy]\n{name} = 1e9\n")
     assert problem == FileProblem(2, f"policy.{name} = 1000000000.0: expected at most 86400, a day")
     assert narrowed(f"[policy]\n{name} = 86400\n", SERVER) != SERVER
+    two_days = replace(SERVER, **{name.replace("-", "_"): 172_800})
+    with pytest.raises(RepositoryError, match="expected at most 172800, as on the server"):
+        narrowed(f"[policy]\n{name} = 200000\n", two_days)
 
 
 @pytest.mark.parametrize("path", ["../secrets", "a/../../b", "//etc/**", "a\\u0000b"])
