@@ -288,7 +288,7 @@ def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
     """
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():
-            yield f"{where} has {short(path)}: expected paths inside the repository"
+            yield f"{where} has {short(path)}: expected printable paths inside the repository"
 
 
 def short(value: object) -> str:

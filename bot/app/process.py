@@ -144,7 +144,7 @@ def _started(settings: Settings, secrets: Secrets, *, new_database: bool = False
         app.stop()
         raise
     host, port = settings.server.host, app.server.port
-    log.info("listening on %s, port %s, for %s", host, port, settings.public_url)
+    log.info("listening on %s, port %s; public URL: %s", host, port, settings.public_url)
     return app
 
 

@@ -109,8 +109,8 @@ def start(
         str,
         typer.Option(
             metavar="ID",
-            help="ID of your own conversation with the agent's program on this machine; the session"
-            " continues a copy of it.",
+            help="ID of your own conversation with the agent's program on the server's own machine;"
+            " the new session continues a copy of it.",
         ),
     ] = "",
     no_wait: NoWait = False,
@@ -157,7 +157,8 @@ def spawn(
         typer.Option(
             "--type",
             metavar="TYPE",
-            help="A name in [agent-types]; with --agent, one of that agent's types.",
+            help="A name in [agent-types], for any agent of this type; with --agent, one of that"
+            " agent's types.",
             autocompletion=completion.agent_types,
         ),
     ] = "",
@@ -168,7 +169,10 @@ def spawn(
     budget: _Budget = 0.0,
     meta: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A note on the session; may be repeated."),
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A note on the session, not sent to its agent; may be repeated.",
+        ),
     ] = None,
     config: Config = None,
     server: Server = "",
@@ -221,7 +225,7 @@ def chat(
     config: Config = None,
     server: Server = "",
 ) -> None:
-    """Talk to an agent in its terminal, in a sandboxed workspace."""
+    """Talk to an agent in its terminal, in a sandboxed workspace. Only on the server's machine."""
     from bot.cli import chat as chats
     from bot.intake.spawning import SpawnRequest
 

@@ -160,7 +160,7 @@ def replay(
         str | None,
         typer.Argument(
             metavar="SESSION",
-            help="Session ID, such as widgets-12.",
+            help="Session ID, such as widgets-12. Give either SESSION or --delivery.",
             autocompletion=completion.session_ids,
         ),
     ] = None,
@@ -232,7 +232,11 @@ def logs(
     run: Run = None,
     step: Annotated[
         Literal["", "setup", "teardown"],
-        typer.Option(help="Print the output of the project's setup or teardown commands instead."),
+        typer.Option(
+            metavar="STEP",
+            help="Print the output of the project's STEP commands instead; STEP is setup or"
+            " teardown.",
+        ),
     ] = "",
     ansi: Annotated[bool, typer.Option("--ansi", help="Keep colours.")] = False,
     as_json: Json = False,

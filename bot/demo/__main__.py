@@ -91,7 +91,7 @@ class Killer(threading.Thread):
                 return
             self._bot.kill()
             self.done += 1
-            self._tell(f"the bot is killed ({self.done})")
+            self._tell(f"the bot is killed (kill {self.done})")
             self._bot.start()
 
     def stop(self) -> None:
@@ -124,7 +124,7 @@ def play(
             staged(folder, tell, agent=agent, model=model, port=port, isolation=isolation)
         )
         scene, bot, github = stage.scene, stage.bot, stage.github
-        tell("the bot is ready", f"its page, signed in: {github.url}")
+        tell("the bot is ready", f"the link at the top of {github.url} opens its page, signed in")
         killer = Killer(bot, kills, tell)
         if kills:
             killer.start()

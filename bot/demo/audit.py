@@ -86,7 +86,7 @@ def prompts(model: ModelServer) -> Iterator[str]:
     turns = asked[-1].turns if asked else ()
     requests = [turn.text for turn in turns if turn.who == "user" and steps(turn.text)]
     if len(requests) != 3 or len(set(requests)) != 3:
-        yield f"the agent got {counted(len(requests), 'request')}, not 3"
+        yield f"the agent got {counted(len(requests), 'request')}, not 3 different ones"
 
 
 def left_over(bot: BotProcess, session: str) -> Iterator[str]:

@@ -43,7 +43,9 @@ class Credentials(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse an invalid token at once, because a later error message would show it."""
         if re.search(r"[^!-~]", self.token):
-            raise ValueError("The GitHub token holds a space or a line break: paste it again.")
+            raise ValueError(
+                "The GitHub token has a space or another invalid character: paste it again."
+            )
 
     def __repr__(self) -> str:
         """Return the kind of credentials, and an App's id, without secrets."""

@@ -61,7 +61,7 @@ class RateLimits:
     ) -> None:
         """Export the remaining requests as a metric. If none are left, refuse further requests."""
         show_rate_limit(account or "token", resource, headers)
-        label = f"{request} was the last."
+        label = f"{request} was the last request allowed."
         if limit := exhausted_limit(label, headers, self._clock(), resource):
             self.hold(account, limit)
 

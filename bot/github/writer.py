@@ -140,8 +140,8 @@ class GitHubWriter:
                 if found := self._pull_of(repo, head, pushed):
                     return found
                 raise Refused(
-                    f"A pull request of {head} is open in {repo} already, by somebody else and at"
-                    " a commit that Mergewright did not push: close it.",
+                    f"{repo} already has an open pull request from {head}. Somebody else opened"
+                    " it, and Mergewright did not push its head commit: close it.",
                     refusal.status,
                 ) from refusal
             if "No commits between" in str(refusal):

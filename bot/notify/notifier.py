@@ -211,7 +211,7 @@ class Notifications:
             self._attempt(notifier, due)
         except StoreFailure as failure:
             # The attempt counts as interrupted, and is repeated.
-            self._pause(notifier, f"its result could not be recorded: {failure}")
+            self._pause(notifier, f"the state of a message could not be recorded: {failure}")
         except Exception:
             log.exception("notifier %s: a message could not be sent", notifier.name)
             with suppress(StoreFailure):
@@ -236,7 +236,7 @@ class Notifications:
         NOTIFICATIONS.labels(notifier.name, "sent").inc()
         log.debug("notifier %s: sent: %s", notifier.name, message.title)
         if notifier.failures:
-            log.info("notifier %s: messages are delivered again", notifier.name)
+            log.info("notifier %s: works again", notifier.name)
         notifier.failures, notifier.failing_since, notifier.retry_at = 0, None, None
         self.store.incidents.clear(undelivered_by(notifier.name), self.clock())
         self.on_sent()

@@ -100,8 +100,8 @@ def followed(
         same = [old for old in after.values() if old.name.casefold() == one.full_name.casefold()]
         if same and not same[0].removed:
             log.warning(
-                "%s: not made a project: this is the former name of a renamed repository, which"
-                " is still a project",
+                "%s: this new repository is not made a project, because a renamed repository is"
+                " still a project under this name",
                 one.full_name,
             )
             continue

@@ -16,14 +16,18 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
     """
     often = "once" if times == 1 else f"{times} times"
     if not host:
-        return f"refused: other hosts, {often}"
+        return f"refused: hosts not listed here, {often}"
     what = f"refused: {host}:{port}, {often}"
     if not public:
         return f"{what}; it has no public address, so it cannot be allowed"
     if not _NAME.fullmatch(host):
         return f"{what}; only names with a domain can be allowed, such as files.example.org"
     remedy = f'allow it: add "{_pattern(host, port)}" to `network` in [projects.{project}]'
-    only = "" if port in _USUAL_PORTS else ', a list: "open" allows only the ports 80 and 443'
+    only = (
+        ""
+        if port in _USUAL_PORTS
+        else '; the setting must be a list, because "open" allows only the ports 80 and 443'
+    )
     return f"{what}; {remedy}{only}"
 
 

@@ -93,7 +93,8 @@ def sign_in_routes(access: Access, settings: Settings, sign_in: GitHubSignIn | N
         state, verifier, page = f"{request.cookies.get(attempt, '')}..".split(".", 2)
         if not state or not compare_digest(given.encode(), state.encode()):
             raise ClientException(
-                "This sign-in began in another browser or more than ten minutes ago.",
+                "This sign-in began in another browser or more than ten minutes ago, or a newer one"
+                " replaced it.",
                 extra=_AGAIN,
             )
         return verifier, page.removesuffix("..")

@@ -74,7 +74,7 @@ class _Cap(NamedTuple):
 
 
 #: Slots that are reserved for sessions ahead in the queue count as used.
-_LIMIT: Final = "limit: {most}, slots for sessions ahead included"
+_LIMIT: Final = "limit: {most}; sessions ahead reserve slots"
 _CAPS: Final = (
     _Cap(
         lambda one: "",
@@ -85,7 +85,7 @@ _CAPS: Final = (
         lambda one: None if one.awaited else "",
         lambda caps, _: caps.sessions - caps.reserved,
         "the server has no free slot for a session that no command requested (limit: {most}; the "
-        "other slots are reserved for commands such as `start` and `resume`)",
+        "other slots are reserved for sessions that got a command such as `tell`)",
     ),
     _Cap(
         lambda one: one.project,

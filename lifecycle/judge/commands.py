@@ -144,7 +144,7 @@ def _not_to_update(judged: Judged, _command: Command) -> str:
 def _nothing_to_cancel(judged: Judged, _command: Command) -> str:
     view = judged.view
     asked = view.policy.merges_by_itself or view.command("merge") is not None
-    return "" if asked and not view.merge_cancelled else "No merge was requested."
+    return "" if asked and not view.merge_cancelled else "There is no merge to cancel."
 
 
 def _not_frozen(judged: Judged, _command: Command) -> str:

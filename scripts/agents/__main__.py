@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument(
         "--isolation",
         choices=ISOLATIONS,
-        help="run the step `demo` alone, in this one; containers with an engine of its own",
+        help="run only the step `demo`, with this isolation (Docker, Podman: in a private engine)",
     )
     options = parser.parse_args()
     names = [name for name in listed if options.only in (None, name)]

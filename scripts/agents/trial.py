@@ -80,7 +80,7 @@ class Trial:
         asked = [recorded.asked for recorded in self.stage.model.requests if recorded.asked]
         offered = next((one.tools for one in reversed(asked) if not one.aside), frozenset[str]())
         if (found := offered & {*self.release.subagent_tools}) != {*tools}:
-            raise TrialFailed(f"its last request offered these tools for subagents: {[*found]}")
+            raise TrialFailed(f"its last request offered the wrong subagent tools: {[*found]}")
 
     def wait_for_request(self, words: str) -> None:
         """Wait until a request to the model contains these words."""

@@ -181,7 +181,7 @@ ANSWERS = {
         'projects.w.fetch-depth: only with workspace = "clone"; worktrees copy no history'
     ),
     "[runtime]\nsteering-files = ['../x']": (
-        "runtime.steering-files has '../x': expected paths inside the repository"
+        "runtime.steering-files has '../x': expected printable paths inside the repository"
     ),
     "[projects.w]\nrepository = 'a/w'\npolicy.mode = 'mrege'": (
         "projects.w.policy.mode = 'mrege': did you mean 'merge'? known: merge, observe, propose"
@@ -201,7 +201,7 @@ ANSWERS = {
         "policy.blocking-titles: '(': missing ), unterminated subpattern at position 0"
     ),
     "[policy]\nprotected-paths = ['a/..']": (
-        "policy.protected-paths has 'a/..': expected paths inside the repository"
+        "policy.protected-paths has 'a/..': expected printable paths inside the repository"
     ),
 }
 

@@ -130,4 +130,4 @@ def test_delays_are_limited_to_a_day(name: str) -> None:
 def test_a_path_pattern_that_breaks_git_is_refused(path: str) -> None:
     (problem,) = problems(f'[policy]\nprotected-paths = ["ci/**", "{path}"]\n')
     assert problem.line == 2
-    assert problem.says.endswith("expected paths inside the repository")
+    assert problem.says.endswith("expected printable paths inside the repository")

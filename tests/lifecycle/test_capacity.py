@@ -44,7 +44,7 @@ def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
     assert assigned.waits == {
-        "c": "the server has no free session slot (limit: 2, slots for sessions ahead included)"
+        "c": "the server has no free session slot (limit: 2; sessions ahead reserve slots)"
     }
 
 
@@ -57,31 +57,29 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
     [
         (
             {"sessions": 1},
-            "the server has no free session slot (limit: 1, slots for sessions ahead included)",
+            "the server has no free session slot (limit: 1; sessions ahead reserve slots)",
         ),
         (
             {"projects": {"widgets": 1}},
-            "the project widgets has no free session slot (limit: 1,"
-            " slots for sessions ahead included)",
+            "the project widgets has no free session slot (limit: 1; sessions ahead reserve slots)",
         ),
         (
             {"agent_types": {"claude": 1}},
-            "the agent type claude has no free session slot (limit: 1,"
-            " slots for sessions ahead included)",
+            "the agent type claude has no free session slot (limit: 1;"
+            " sessions ahead reserve slots)",
         ),
         (
             {"agents": {"claude": 1}},
-            "the agent claude has no free session slot (limit: 1,"
-            " slots for sessions ahead included)",
+            "the agent claude has no free session slot (limit: 1; sessions ahead reserve slots)",
         ),
         (
             {"per_person": 1},
-            "@alice has no free session slot (limit: 1, slots for sessions ahead included)",
+            "@alice has no free session slot (limit: 1; sessions ahead reserve slots)",
         ),
         (
             {"sessions": 2, "reserved": 1},
             "the server has no free slot for a session that no command requested (limit: 1; the "
-            "other slots are reserved for commands such as `start` and `resume`)",
+            "other slots are reserved for sessions that got a command such as `tell`)",
         ),
     ],
 )

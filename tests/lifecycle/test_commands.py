@@ -304,7 +304,7 @@ def test_no_message_is_sent_to_a_blocked_or_active_agent() -> None:
             "The pull request has new commits or another base branch since your command. ",
         ),
         ("merge", "push", HEAD, "The merge method must be one of merge, rebase, squash."),
-        ("cancel", "", HEAD, "No merge was requested."),
+        ("cancel", "", HEAD, "There is no merge to cancel."),
         ("agent", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
         ("agent", "shell", HEAD, "This session has that agent already."),
         ("review", "codx", HEAD, "There is no agent `codx`; known agents: ada, codex, shell."),
@@ -343,7 +343,7 @@ def test_a_merge_request_lists_its_blockers_and_a_cancel_withdraws_it() -> None:
     assert "- a review is required: @alice requested this work" in life.answers()[-1]
     life.person_commands("cancel").reviewer_approves().reads(S.MERGEABLE)
     life.person_commands("cancel")
-    assert life.answers()[-1] == "No merge was requested."
+    assert life.answers()[-1] == "There is no merge to cancel."
     life.person_commands("merge", "rebase", head=life.pull.head).reads(S.MERGED)
     (merge,) = [a for _, a in life.out if isinstance(a, do.MergePull)]
     assert merge.method == "rebase"

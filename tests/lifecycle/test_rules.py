@@ -215,11 +215,10 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=ended(1),
-            waits="the server has no free session slot (limit: 4,"
-            " slots for sessions ahead included)",
+            waits="the server has no free session slot (limit: 4; sessions ahead reserve slots)",
         ),
         "the agent's program ended; it will be started again; the server has no free session slot "
-        "(limit: 4, slots for sessions ahead included)",
+        "(limit: 4; sessions ahead reserve slots)",
         (),
     ),
     "working, by evidence": (
@@ -231,11 +230,10 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server has no free session slot (limit: 4,"
-            " slots for sessions ahead included)",
+            waits="the server has no free session slot (limit: 4; sessions ahead reserve slots)",
         ),
-        "the agent ended its turn (stopped); the server has no free session slot (limit: 4, "
-        "slots for sessions ahead included)",
+        "the agent ended its turn (stopped); the server has no free session slot (limit: 4; "
+        "sessions ahead reserve slots)",
         (),
     ),
     "red": (

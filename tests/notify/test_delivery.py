@@ -103,7 +103,7 @@ def test_a_receiver_that_is_down_is_tried_again_with_pauses(
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         "notifier team: not delivered, tried again later: the receiver answers 503",
-        "notifier team: messages are delivered again",
+        "notifier team: works again",
     ]
 
 

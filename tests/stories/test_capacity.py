@@ -16,7 +16,7 @@ def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) 
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
-    limit = "limit: 3, slots for sessions ahead included"
+    limit = "limit: 3; sessions ahead reserve slots"
     reasons = [f"the server has no free session slot ({limit})"] * 17
     eventually(
         lambda: [one.waits for one in world.store.sessions.all() if one.waits] == reasons,
@@ -43,7 +43,7 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     eventually(
         lambda: (
             second.becomes("queued").because
-            == "the server has no free session slot (limit: 1, slots for sessions ahead included)"
+            == "the server has no free session slot (limit: 1; sessions ahead reserve slots)"
         ),
         "the second states why it waits",
     )

@@ -20,7 +20,8 @@ NAMED = "only names with a domain can be allowed, such as files.example.org"
 def test_a_refused_host_has_its_remedy(where: tuple[str, int], times: int, says: str) -> None:
     host, port = where
     end = " in [projects.widgets]" if "allow it" in says else ""
-    end += ', a list: "open" allows only the ports 80 and 443' if port == 22 else ""
+    if port == 22:
+        end += '; the setting must be a list, because "open" allows only the ports 80 and 443'
     shown = refused_host(host, port, times, "widgets", public=True)
     assert shown == f"refused: {host}:{port}, {says}{end}"
 
@@ -31,7 +32,8 @@ def test_a_host_without_a_public_address_cannot_be_allowed() -> None:
 
 
 def test_other_hosts_are_counted_together() -> None:
-    assert refused_host("", 0, 9, "widgets", public=True) == "refused: other hosts, 9 times"
+    shown = refused_host("", 0, 9, "widgets", public=True)
+    assert shown == "refused: hosts not listed here, 9 times"
 
 
 def test_a_line_allows_what_was_refused_beside_what_was_allowed() -> None:

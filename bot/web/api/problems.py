@@ -48,7 +48,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     ]
     remedy: Annotated[str, Meta(description="What you can do about it.")]
     errors: Annotated[
-        tuple[InvalidField, ...], Meta(description="What is not valid, if there are several parts.")
+        tuple[InvalidField, ...], Meta(description="Each part of the request that is not valid.")
     ] = ()
 
 
