@@ -16,6 +16,7 @@ from lifecycle.model.names import agent_names
 
 #: Finds paths and file names in a text.
 _FILE = re.compile(r"[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w*")
+_DOTS = re.compile(r"^(?:\.*/)+")  # As in `./a` and `../a`, but not in `.github/a`.
 _NO_CAPS = Caps(sessions=0)
 
 
@@ -79,7 +80,7 @@ class Assignment:
         """
         if self.projects[project].affinity != "area":
             return {}
-        named = {found[0].removeprefix("./").rstrip("./") for found in _FILE.finditer(about)}
+        named = {_DOTS.sub("", found[0]).rstrip("./") for found in _FILE.finditer(about)}
         agents = self.store.agents
         return Counter(
             agent

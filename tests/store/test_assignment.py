@@ -98,6 +98,8 @@ def test_with_affinity_to_an_area_the_agent_is_chosen_that_changed_its_files_bef
         ("words.py", "ben"),
         ("See .github/workflows/ci.yml.", "ada"),
         ("See ./src/parser/lines.py", "ada"),
+        ("See ../../src/parser/lines.py", "ada"),
+        ("See .../lines.py", "ada"),
         ("Everything in src/parser/ and src/lexer.py", "ben"),
         ("README.md", "ben"),
         ("no-lines.py, parser", "ben"),
