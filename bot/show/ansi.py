@@ -89,7 +89,7 @@ class _Style:
             if details:
                 self._detailed(first, details)
             else:
-                self._plain(first, map(_number, parameters))
+                self._plain(first, (_number(word.partition(":")[0]) for word in parameters))
 
     def _plain(self, number: int, rest: Iterator[int]) -> None:
         if number == 0:
@@ -103,7 +103,7 @@ class _Style:
             self._colour(number, rest)
 
     def _detailed(self, number: int, details: list[int]) -> None:
-        """Apply a parameter whose details follow it after colons, such as `4:3` (a wavy underline).
+        """Apply a parameter with details after colons; `4:3`, a wavy underline, makes a plain one.
 
         https://invisible-island.net/xterm/ctlseqs/ctlseqs.html ("Character Attributes")
         """
