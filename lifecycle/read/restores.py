@@ -33,20 +33,14 @@ def allowed(facts: Facts, head: str) -> bool:
 
 
 def names(facts: Facts, command: Command, head: str) -> bool:
-    """Whether a command's hash is that of `head`, or abbreviates it and no other known commit.
+    """Whether a command names the commit `head` by its full hash or by a valid abbreviation.
 
-    An agent could craft a commit whose hash has the same prefix as the one a person reviewed. So an
-    abbreviation names only the commit that was the session's when the command was granted, and none
-    if another pushed or refused commit has the same prefix.
+    An abbreviation is not valid if another known commit has the same prefix: one that was pushed,
+    or whose push was refused or is ordered, or the session's newest when the command was granted.
+    An agent could craft such a commit.
     """
-    if command.text == head:
-        return True
-    others = _pushes(facts) - {head}
-    return (
-        command.head in ("", head)
-        and head.startswith(command.text)
-        and not any(one.startswith(command.text) for one in others)
-    )
+    others = {*_pushes(facts), command.head} - {head}
+    return head.startswith(command.text) and not any(one.startswith(command.text) for one in others)
 
 
 def _pushes(facts: Facts) -> set[str]:
