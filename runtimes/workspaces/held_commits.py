@@ -131,7 +131,8 @@ def _path(header: bytes) -> str:
     """
     name = header.removeprefix(b"+++ ").rstrip(b"\t\n")  # A tab follows a name with spaces.
     if name.startswith(b'"'):
-        name = name[1:-1].decode("unicode_escape").encode("latin-1")
+        # A name that is longer than a piece may be cut within a quoted character.
+        name = name[1:-1].decode("unicode_escape", "replace").encode("latin-1", "replace")
     return name.removeprefix(b"b/").decode(errors="replace")
 
 

@@ -7,6 +7,7 @@ import pytest
 from bot.act.publishing import closing_others
 from bot.system.secret_forms import looks_like_secret
 from runtimes.workspaces.git import EMAIL, GitFailure
+from runtimes.workspaces.git import git as bot_git
 from runtimes.workspaces.held_commits import (
     foreign_commits,
     large_files,
@@ -174,6 +175,19 @@ def test_what_looks_like_a_secret_is_found_with_its_place(
     git.commit(worktree.path, "b", "AKIAIOSFODNN7EXAMPLE sk-learn npm_config\n")
     head = mirror.take(worktree)
     assert suspicious_places(mirror, mirror.commits(head), looks_like_secret) == [(sha, path)]
+
+
+def test_a_file_name_that_is_longer_than_a_piece_is_cut(
+    worktree: Worktree, mirror: Mirror, git: Git
+) -> None:
+    (worktree.path / "a").write_text(f"{TOKEN}\n")
+    blob = git(worktree.path, "hash-object", "-w", "a")
+    entry = f"100644 blob {blob}\t!" + '"' * 600_000 + "\0"
+    tree = bot_git(worktree.repository, "mktree", "-z", stdin=entry).strip()
+    sha = git(worktree.path, "commit-tree", "-p", "HEAD", "-m", "Add", tree)
+    git(worktree.path, "reset", "--quiet", "--soft", sha)
+    [place] = suspicious_places(mirror, mirror.commits(mirror.take(worktree)), looks_like_secret)
+    assert (place.sha, place.path[:3], len(place.path) < 600_000) == (sha, '!""', True)
 
 
 def test_a_removed_secret_of_the_base_branch_is_no_finding(
