@@ -252,11 +252,11 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
     """Return what labels and commands may name: these agents, their types and `AGENT TYPE`.
 
-    `AGENT TYPE` chooses one of the types of an agent. It is left out where both names are the same.
+    `AGENT TYPE` is left out for an agent whose only type has the agent's name.
     """
-    pairs = [(name, kind) for name, one in agents.items() for kind in one.types]
-    both = {f"{name} {kind}" for name, kind in pairs if name != kind}
-    return {*agents, *(kind for _, kind in pairs), *both}
+    types = {kind for one in agents.values() for kind in one.types}
+    named = {name: one.types for name, one in agents.items() if one.types != (name,)}
+    return {*agents, *types, *(f"{name} {kind}" for name in named for kind in named[name])}
 
 
 class ModelPrice(SettingsTable, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ RESOLVED_BY: Final[Mapping[str, str]] = {
     " not; if checks stay unreadable, an administrator checks the permissions of the bot",
     "conflict": "the agent resolves the conflict",
     "draft": "a person marks the pull request as ready on GitHub; if the setting `policy.draft` is"
-    " on, Mergewright does so once its checks pass",
+    " on, Mergewright does so once the checks of a draft that it opened pass",
     "frozen": "a person undoes this freeze",
     "held": "a person removes this label or changes this title on GitHub",
     "not_settled": "nothing to do: Mergewright waits a while after a push for checks to start",

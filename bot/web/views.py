@@ -278,10 +278,9 @@ class Views:
 
     def choices(self) -> BoardChoices:
         """Return the values that the board's filter offers."""
-        agents = requestable(self._settings.identities)
         return BoardChoices(
             projects=tuple(self.projects()),
-            agents=tuple(sorted(one for one in agents if " " not in one)),
+            agents=tuple(sorted(requestable(self._settings.identities))),
             people=tuple(self.store.session_list.requesters(_PEOPLE, self.reach.projects())),
         )
 
