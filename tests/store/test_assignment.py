@@ -137,6 +137,12 @@ def test_agents_can_be_requested_by_name_or_type(store: Store) -> None:
         *("ada", "ben", "eve", "claude", "shell"),
         *("ada claude", "ben claude", "ben shell", "eve shell"),
     }
+    alike = {
+        "claude": AgentSettings(types=("claude",)),
+        "shell": AgentSettings(types=("shell", "claude")),
+    }
+    pairs = {"shell shell", "shell claude"}
+    assert Assignment(store, alike, {}).names == {"claude", "shell", *pairs}
 
 
 def test_a_session_that_is_handed_over_counts_for_the_new_agent(
