@@ -171,7 +171,7 @@ def note(kind: str, text: str) -> None:
 
 
 def prepare_terminal() -> None:
-    """Switch the terminal to raw input with bracketed paste."""
+    """Turn off line buffering, echo and the translation of Enter; turn on bracketed paste."""
     attributes = termios.tcgetattr(sys.stdin)
     attributes[0] &= ~termios.ICRNL
     attributes[3] &= ~(termios.ICANON | termios.ECHO)
@@ -197,13 +197,14 @@ def _submitted(typed: bytes) -> int | None:
 
     Returns None if there is none yet.
     """
-    begin, over = typed.find(_PASTE), typed.find(_PASTED)
-    enter = typed.find(b"\r")
-    if begin != -1 and (enter == -1 or begin < enter):
-        if over == -1:
+    at = 0
+    while True:
+        enter, begin = typed.find(b"\r", at), typed.find(_PASTE, at)
+        if begin == -1 or -1 < enter < begin:
+            return None if enter == -1 else enter
+        at = typed.find(_PASTED, begin)
+        if at == -1:
             return None
-        enter = typed.find(b"\r", over)
-    return None if enter == -1 else enter
 
 
 if __name__ == "__main__":

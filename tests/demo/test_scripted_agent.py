@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,3 +47,10 @@ def test_a_note_is_logged_once_after_the_disk_was_full(
         agent.note("message", 'the word "heron"')
     assert sizes == [one] * 3  # Nothing of it is left when it fails.
     assert [json.loads(line)["words"] for line in log.read_text().splitlines()] == [[], ["heron"]]
+
+
+def test_an_enter_within_a_second_paste_submits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = [b"\x1b[200~a\rb\x1b[201~ \x1b[200~c\rd", b"\x1b[201~\re\r", b""]
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: -1))
+    monkeypatch.setattr("os.read", lambda file, size: typed.pop(0))
+    assert [*agent.messages()] == ["a\nb c\nd", "e"]
