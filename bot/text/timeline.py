@@ -103,7 +103,8 @@ _OBSERVED: Final = tuple(
     )
 )
 _CHECKS: Final = re.compile(r"(#\d+) checks: (.*)", re.DOTALL)
-_CHECK: Final = re.compile(rf"(.+) ({'|'.join(CheckState)})", re.DOTALL)
+#: The name may contain commas, as that of a matrix job does: `test (linux, 3.12)`.
+_CHECK: Final = re.compile(rf"(.+?) ({'|'.join(CheckState)})(?:, |\Z)", re.DOTALL)
 
 #: The sentences for messages to an agent, by the name of the prompt.
 _MESSAGES: Final[Mapping[str, str]] = {
@@ -158,9 +159,10 @@ class CheckChange(NamedTuple):
 def check_changes(line: str) -> Iterator[CheckChange]:
     """Yield the checks in an observed line; none if the line is not about checks."""
     if match := _CHECKS.fullmatch(line):
-        for part in match[2].split(", "):
-            if check := _CHECK.fullmatch(part):
-                yield CheckChange(match[1], check[1], check[2])
+        at = match.start(2)
+        while check := _CHECK.match(line, at):
+            yield CheckChange(match[1], check[1], check[2])
+            at = check.end()
 
 
 def checks_line(changes: list[CheckChange], was_red: frozenset[str]) -> list[Line]:

@@ -125,10 +125,11 @@ def test_every_change_that_observers_record_has_a_sentence(change: str) -> None:
 
 
 def test_checks_are_read_with_their_states() -> None:
-    change = "#34 checks: unit failed, a b action_required, cut…"
+    change = "#34 checks: unit failed, a b action_required, test (linux, 3.12) passed, cut…"
     assert [*check_changes(change)] == [
         CheckChange("#34", "unit", "failed"),
         CheckChange("#34", "a b", "action_required"),
+        CheckChange("#34", "test (linux, 3.12)", "passed"),
     ]
     assert [*check_changes("workspace at 3f2a91c")] == []
 
