@@ -6,7 +6,7 @@ message may report the end of the cause.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from msgspec import Struct
@@ -135,8 +135,8 @@ class NotificationsTable(StoreTable):
 
     def ended(self, since: datetime) -> list[EndedSession]:
         """Return the sessions that ended after a time, in the order of their ends."""
-        # SQL compares times as text, which has microseconds or not: start at the whole second.
-        rows = self._all(ENDED, (since.strftime("%Y-%m-%dT%H:%M:%S"),))
+        # SQL compares times in UTC as text, with microseconds or not: start at the whole second.
+        rows = self._all(ENDED, (since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),))
         return [one for one in skip_corrupt(_ended, rows) if one.ended.at > since]
 
     def raised(self) -> list[RaisedNotification]:

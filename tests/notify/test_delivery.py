@@ -33,10 +33,10 @@ def test_only_urgent_messages_are_sent_in_quiet_hours(desk: Desk) -> None:
 
 def test_a_digest_is_sent_once_a_day_at_its_time(desk: Desk) -> None:
     desk.starts(team=settings(digest="08:30", time_zone="Europe/Berlin", priority="urgent"))
-    desk.at("2030-07-01T12:00")
+    desk.at("2030-07-01T06:45")
     assert desk.team.kept == [], "today's time was before the notifier was there"
     merged, waiting = desk.scenario.session(12), desk.scenario.session(13)
-    desk.at("2030-07-01T18:00")
+    desk.at("2030-07-01T07:00")  # 09:00 in Berlin.
     desk.ends(merged, Status.MERGED, Reason.PR_MERGED, "#34 was merged")
     desk.needs(waiting)
     desk.at("2030-07-02T06:29")
