@@ -178,7 +178,11 @@ def _parsed(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, 
 
 
 def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each field in `given` whose value the file may not set, with the reason."""
+    """Yield each field in `given` that the file may not set, or not to its value, with the reason.
+
+    Refused are fields that only the server sets, and values that are invalid or less strict than
+    the server's.
+    """
     if "protected_paths" in given:
         for says in unfit_paths("policy.protected-paths", policy.protected_paths):
             yield "protected_paths", says

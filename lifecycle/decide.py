@@ -87,7 +87,7 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
 
 
 def _acknowledged(judged: Judged) -> tuple[Action, ...]:
-    """Return those of a `freeze` command's reaction and reply that are `exempt` and still due."""
+    """Return the reaction and the reply to a `freeze` command, if `exempt` and still due."""
     facts = judged.view.facts
     known = facts.done.keys() | facts.pending | facts.failures.keys()
     allowed = exempt(facts) - known

@@ -360,8 +360,9 @@ def launch_of(
 def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that runs the project's `bootstrap` lines before the agent's command.
 
-    If a line fails, the command is not run and the output says so. Otherwise people would see only
-    an exit code that looks like the agent's.
+    If a line fails, the command is not run, and the output says that a command of `bootstrap`
+    failed, with its exit code but without the line. Otherwise people would see only an exit code
+    that looks like the agent's.
     """
     if not lines:
         return argv

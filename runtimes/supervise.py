@@ -44,8 +44,10 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signa
 def main(folder: str, parent: int = 0) -> int:
     """Run the program that `folder` describes to its end, and return its exit code.
 
-    Returns 128 + N if signal N ended the program, and 125 if it was not started. Unless `parent` is
-    0, it is the pid of this process's parent, and the program also ends when the parent ends.
+    Returns 128 + N if signal N ended the program, and 127 if the program cannot be executed.
+    Returns 125, without trying to execute it, if `launch` cannot be read or `pid.json` cannot be
+    written, or if the parent has ended already. Unless `parent` is 0, it is the pid of this
+    process's parent, and the program also ends when the parent ends.
     """
     most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))  # Lower for tmux: `tmux.sh`.
@@ -203,11 +205,12 @@ def _listen(folder: str, names: dict[int, str]) -> None:
 
 
 def _join(group: str, limits: dict[str, str], tries: int = 3) -> None:
-    """Make a control group with its limits, and move this process into it: cgroups(7).
+    """Make a control group with its limits, and move the calling process into it: cgroups(7).
 
-    Version 1 has the file `tasks`, which moves one thread, and this process has only one. That
-    takes 50 us. With `cgroup.procs` it takes 5 to 17 ms (measured), because the kernel must first
-    keep all other processes from starting threads.
+    The caller is the process that then executes the program, not the supervisor. Version 1 has the
+    file `tasks`, which moves one thread, and the caller has only one. That takes 50 us. With
+    `cgroup.procs` it takes 5 to 17 ms (measured), because the kernel must first keep all other
+    processes from starting threads.
     """
     try:
         os.mkdir(group)

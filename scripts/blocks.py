@@ -192,7 +192,7 @@ def _on_one_line(found: re.Match[str]) -> str:
 
 
 def main() -> None:
-    """Update the documents; with `--check`, only exit with 1 and name the outdated ones."""
+    """Update the documents; with `--check`, only name outdated ones, and exit with 1 if any is."""
     if sys.argv[1:] == ["--check"]:
         names = stale()
         if names:

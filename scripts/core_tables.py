@@ -70,7 +70,7 @@ def escalations() -> Iterator[Cells]:
 
 
 def budgets() -> Iterator[Cells]:
-    """Yield a header, then every budget."""
+    """Yield a header, then every budget: a limit on dollars, hours of work or tokens."""
     yield "budget", "limit", "reset", "defaults"
     for row in BUDGETS:
         reset = "at midnight, UTC" if row.of_day else ""

@@ -100,8 +100,9 @@ class MessageSender:
 
         Before that, the action is marked as done and its text erased. Other actions are repeated
         after a crash, but repeated keys could confirm a dialog that nobody has read. If keys are
-        lost, the person sees that on the screen and types them again. The result is `Completed`
-        even if the keys were not typed; the history then says why.
+        lost, the person sees that on the screen and types them again. Unless `check` stops the
+        action, the result is `Completed` even if the keys were not typed; the history then says
+        why.
         """
         if stopped := check():
             return stopped

@@ -60,7 +60,7 @@ class Attempts(Struct, frozen=True, kw_only=True):
 class Outbox:
     """Carries out due actions: one at a time for each session, several sessions in parallel.
 
-    An action that belongs to no session does not wait for any other action.
+    An action that belongs to no session waits only for a free worker, and is taken first.
     """
 
     outbox: OutboxTable

@@ -170,7 +170,10 @@ class AgentRuns:
         )
 
     def release(self, session: Session, run: int) -> Completed | RetryLater:
-        """End the program, tear down the workspace, preserve its unpushed work and remove it."""
+        """End the program, run the project's `teardown` commands, and remove the workspace.
+
+        Commits that were not pushed and uncommitted changes are preserved in the mirror.
+        """
         workspace = self.locations.workspace_of(session)
         completed, failed = workspace.completed, ""
         end_programs(self.locations, self.archive, session, run)

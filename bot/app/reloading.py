@@ -1,4 +1,4 @@
-"""Describes a reload of the configuration: which settings changed, or why it was refused."""
+"""The result of reloading the configuration: which settings changed, or why it was refused."""
 
 from collections.abc import Iterator
 from datetime import datetime

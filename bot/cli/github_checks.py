@@ -283,7 +283,7 @@ def signing_key(installed: Installation) -> CheckResult | None:
 
 @_with_client
 def _registered_key(installed: Installation, us: GitHub) -> CheckResult:
-    """Check that the committer's account has registered the key at GitHub.
+    """Check that the committer's GitHub account has registered the key that signs commits.
 
     A committer's email that is a `noreply` address of GitHub names the account. For any other
     email, the check assumes the bot's own account.

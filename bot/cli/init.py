@@ -66,7 +66,8 @@ class Interview:
 
         `check` raises `ValueError` to refuse an answer; a person is then asked again. `given` is
         the value of `option`: if it is not empty, nobody is asked. Without a terminal, `default`
-        takes the place of an empty `given`. Raises `CliError` if `check` refuses one of these.
+        takes the place of an empty `given`. Raises `CliError` if `check` refuses the option's value
+        or this default.
         """
         if not given and not self.asks:
             given = default

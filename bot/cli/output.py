@@ -69,10 +69,11 @@ def lines_of(
 ) -> NewLines:
     """Return a function that yields the lines added to a file since its last call.
 
-    It yields each line as a function that returns the text, with secrets masked by `redact` (see
-    `Line`). The first call yields all lines, even if the last one is not complete. Later calls
-    yield a line only once its line end is written. `read(start, end)` returns the file's bytes
-    between two offsets. Escape sequences are removed, except colours and styles if `ansi` is true.
+    For each line, it yields a function, which returns the line's text with secrets masked by
+    `redact`; only lines that are printed need to be masked. The first call yields all lines, even
+    if the last one is not complete. Later calls yield a line only once its line end is written.
+    `read(start, end)` returns the file's bytes between two offsets. Escape sequences are removed,
+    except colours and styles if `ansi` is true.
     """
     place, rest, first = 0, b"", True
 

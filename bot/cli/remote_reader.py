@@ -121,7 +121,7 @@ class RemoteTranscript:
         self._next = 0
 
     def new(self) -> list[Message]:
-        """Return the next messages since the last call; empty if there are none yet."""
+        """Return the next messages, at most 1,000; empty if there are none yet."""
         if not self._run:  # The session may start another run meanwhile.
             self._run = of_session(self._server, self._id, "", SessionDetail).session.run
         wanted = {"run": self._run, "cursor": self._next, "limit": _MOST_MESSAGES}

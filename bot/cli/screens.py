@@ -72,8 +72,9 @@ def table(*head: str) -> Table:
 
 
 def listing(sessions: Sequence[SessionSummary], empty: str) -> RenderableType:
-    """Return a line for each session, with its title, its reason and any remedy below the line.
+    """Return a line for each session, with its title and its reason below the line.
 
+    Below a session that waits for a person is also the remedy, and below a queued one its position.
     `empty` is the text if there are no sessions.
     """
     if not sessions:
@@ -205,7 +206,7 @@ def queue_reason(one: QueuePlace | QueuedSession) -> str:
 
 
 def color(status: str) -> str:
-    """Return the color of a status: red for trouble, green if good, else dim if ended or cyan."""
+    """Return a status's color: red for trouble, green if good, dim for any other end, else cyan."""
     if status in _ATTENTION:
         return "red"
     if status in _GOOD:

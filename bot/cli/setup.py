@@ -129,7 +129,7 @@ def app(
 
 
 def token(wanted: files.SetupRequest, folder: Path) -> None:
-    """Ask for a token, check and store it; create the label and the webhook. Raises `CliError`."""
+    """Ask for a token and check it, then do as `store_token` does. Raises `CliError`."""
     checked(wanted, folder)
     given = typer.prompt("Token of the bot's account", hide_input=True)
     check_token(wanted.api_url, wanted.repository, given)

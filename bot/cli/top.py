@@ -363,7 +363,7 @@ def _line(card: Card) -> Text:
 
 
 def _details(card: Card) -> Text:
-    """Return the details of a session: title, status, question, then what to do next."""
+    """Return the details of a session: title, reason, question, then what to do next."""
     row, action = card.row, card.next
     text = Text.assemble((row.title, "bold"), "\n", sentence(row.because))
     if row.agent_info.question:

@@ -50,7 +50,7 @@ class Summary(Struct, kw_only=True):
 
 
 class Telling:
-    """Prints each event with its time and, if it has one, its URL.
+    """Prints each event with its time and, if given, where to see it: mostly a URL or a command.
 
     The times are in seconds since the start and since the previous event.
     """

@@ -44,7 +44,8 @@ class BaseChecksReader:
     def read(self, repo: str, commit: str, branch: str) -> BaseChecks:
         """Return which checks failed on a branch, and which ran for pull requests merged into it.
 
-        `commit` is the head of the branch.
+        `commit` is the head of the branch. Each check counts with its newest completed result in
+        the last commits of the branch.
         """
         key, now = (repo, commit, branch), self._api.clock()
         known, until = self._known.get(key, (None, now))

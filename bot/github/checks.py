@@ -151,10 +151,11 @@ def base_checks(
 
 
 def _ran_for_pull(context: CheckContext) -> bool:
-    """Whether a check of a pull request's head ran because of the pull request.
+    """Whether a check of a pull request's head was triggered by the pull request, and ran.
 
-    Checks of pushes, deployments and schedules say nothing about other pull requests. A check that
-    is not a GitHub Actions workflow has no event, so it counts as run for the pull request.
+    A skipped or pending check did not run. Checks of pushes, deployments and schedules say nothing
+    about other pull requests. A check that is not a GitHub Actions workflow has no event, so it
+    counts as triggered by the pull request.
     """
     event = check_identity(context).event
     ran = check_state(context) not in (CheckState.SKIPPED, CheckState.PENDING)

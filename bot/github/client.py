@@ -86,7 +86,8 @@ class GitHub:
     def answers(self, git_base: str = "") -> bool:
         """Whether GitHub answers at its API, and at `git_base` if that is an http or https URL.
 
-        If the network drops packets silently, this takes as long as the time limit of a request.
+        A refusal counts as an answer; a server error (5xx) only if it says when to retry. If the
+        network drops packets silently, this takes as long as the time limit of a request.
         """
         urls = ("", git_base) if git_base.startswith("http") else ("",)
         return all(map(self._api.transport.answers, urls))

@@ -119,7 +119,7 @@ class GraphQLError(Struct, frozen=True):
 
     @property
     def is_optional(self) -> bool:
-        """Whether the error concerns only an optional field, so that the rest can be used."""
+        """Whether the error hides only a field that the bot can do without, such as `rules`."""
         return self.type in _UNREADABLE and not _OPTIONAL.isdisjoint(self.path or ())
 
     @property

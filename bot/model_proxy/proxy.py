@@ -52,7 +52,7 @@ UsageCallback = Callable[[str, str, Usage], None]
 class UpstreamError(Struct, frozen=True):
     """The last failed request to a model's API, which sent an error or could not be reached.
 
-    A response that does not come within the time limit does not count.
+    Does not include a request that the API accepted and did not respond to in time.
     """
 
     place: str  #: The host of the model's API, with its port if the URL has one.

@@ -176,7 +176,8 @@ class Notifications:
     ) -> tuple[dict[_Key, Cause], dict[str, datetime]]:
         """Return the recent one-time causes, and the notifier's new cursor by name.
 
-        The second mapping is empty if the cursor has not changed.
+        The causes include those that already have a message. The second mapping is empty if the
+        cursor has not changed.
         """
         table, settings = self.store.notifications, notifier.settings
         since = self.store.cursors.get(notifier.cursor)

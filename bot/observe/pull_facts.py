@@ -221,8 +221,9 @@ def who_pushed(
 ) -> tuple[Mover, datetime | None]:
     """Return who moved the branch from the head of `before` to that of `pull`, and when.
 
-    `Mover.UPDATE` means that only the base branch was merged into it. The time is known for most
-    pushes of the bot, and otherwise None.
+    `Mover.BOT` includes the agent's commits, because only the bot pushes them. `Mover.UPDATE` means
+    that only the base branch was merged into it. The time is known for most pushes of the bot, and
+    otherwise None.
 
     After a person's push, the agent gets no failed checks, earlier reviews or conflicts until
     somebody sends it a new request: see `handed_to_human` in `lifecycle.read.session_view`.

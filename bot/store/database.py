@@ -70,7 +70,7 @@ class Writer:
     """Runs all writes in one thread and commits pending ones together, in submission order."""
 
     def __init__(self, open_connection: Callable[[], sqlite3.Connection], path: Path) -> None:
-        """Open the connection while holding the write lock. Raises `StoreFailure`."""
+        """Hold the write lock only while calling `open_connection`. Raises `StoreFailure`."""
         self.fence: Fence | None = None
         self.on_damage: Callable[[StoreDamaged], None] = lambda damage: None
         self._lock = WriteLock(path, BUSY_SECONDS)

@@ -61,12 +61,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
 
 class FetchedFile(Struct, frozen=True, kw_only=True):
-    """A configuration file as it was read from the default branch."""
+    """The configuration file as read from the default branch. If there is none, `text` is empty."""
 
     repository: str
     head: str  #: The commit it was read from.
     blob: str  #: Git's id of the file; empty if there is none.
-    text: str | None  #: None if it is not text.
+    text: str | None  #: Empty if there is no file; None if the file is not text.
 
 
 _installed = RowDecoder(InstalledProject, "installed_projects")

@@ -360,7 +360,7 @@ def version_4(db: Database) -> None:
 
 @migrations()
 def version_5(db: Database) -> None:
-    """Add the effects of each delivery."""
+    """Add a table for the effects of each delivery."""
     for statement in DELIVERY_OUTCOMES:
         db.execute(statement)
 

@@ -73,7 +73,7 @@ class StatisticsTable(StoreTable):
     def outbox(self) -> dict[str, Backlog]:
         """Return the backlogs of actions by state: `due`, `sent` and `failed`.
 
-        Failed actions of ended sessions are not counted.
+        Failed actions count only if they belong to an open session.
         """
         return {
             "due": self._backlog(DUE),

@@ -47,7 +47,7 @@ class FailedDelivery(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryOutcome(StrEnum):
-    """Whether `deliveries.add` stored a delivery or had it already."""
+    """Whether `deliveries.add` stored a delivery, knew it, or made a failed one due again."""
 
     NEW = "new"
     DUPLICATE = "duplicate"

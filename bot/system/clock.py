@@ -55,7 +55,7 @@ class SteadyClock:
 
     @property
     def ahead(self) -> timedelta:
-        """How far the machine's clock was ahead of this one at the last comparison, within 5 s."""
+        """How far the machine's clock was ahead of this one when last compared, accurate to 5 s."""
         return self._eras[-1].ahead
 
     def continue_from(self, recorded: datetime) -> None:

@@ -69,8 +69,8 @@ class KnownSecret:
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield begin and end of each occurrence of the secret in a text, even if escaped.
 
-        A secret without an `anchor` is found only unescaped. Occurrences come unsorted, and may
-        come twice.
+        A secret that has no letter, digit or underscore is found only unescaped. Occurrences come
+        unsorted, and may come twice.
         """
         yield from _occurrences(self.secret, text)
         if self.anchor in ("", self.secret):

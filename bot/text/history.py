@@ -53,7 +53,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
 
 
 def describe_action(action: do.Action) -> str:
-    """Return what an action does, as a short phrase."""
+    """Return a short phrase for the kind of an action, such as "Merge the pull request"."""
     phrase = _ACTIONS[type(action)]
     if isinstance(action, do.Start) and action.permission_mode:
         return f"{phrase} with permission mode {action.permission_mode}"

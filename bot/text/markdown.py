@@ -381,10 +381,10 @@ class _Page:
 
 
 def _column(source: str, line: str, part: str, after: int | None) -> int | None:
-    """Return the column of `line` at which the text `part` begins; None if it is not found.
+    """Return the offset in `line` at which the text `part` begins; None if it is not found.
 
     The text is searched for in `source`, which is `line` as `_as_container` prepares it for the
-    parser. In a table, columns before `after` are skipped.
+    parser. For a table cell, `after` is the offset at which the search begins; otherwise, None.
     """
     indent = len(part) - len(part.lstrip())
     part = part.strip()

@@ -79,10 +79,10 @@ def _image(state: StateInline, silent: bool) -> bool:
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
     """Yield edits that remove from a link or image what pages do not show.
 
-    The link or image was just parsed. Its label is between the positions `start` and `label`. The
-    part of the label from `shown` on is removed: all of an image's label, for which `shown` equals
-    `start`, and nothing of a link's, for which `shown` equals `label`. A title is removed, and a
-    reference is replaced by its URL.
+    The link or image was just parsed. Its label is between the positions `start` and `label`, and
+    pages show the label only up to the position `shown`: `start` for an image, whose label is
+    removed, and `label` for a link, whose label is kept. A title is removed, and a reference is
+    replaced by its URL.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

@@ -350,7 +350,7 @@ def held_commits(
     """Say why a push is held, and which commits or files are the reason; empty if it is not held.
 
     A pair is a file and its size in bytes (`large`), a commit and an email (`foreign`, `removed`),
-    or a commit and a file (`suspicious`; empty for the message). Names at most 5 pairs of a kind.
+    or a commit and a file (`suspicious`; "" is the commit message). Names at most 5 of a kind.
     """
     reasons = (
         (f"the file {path} is {size / 1e6:.0f} MB in size" for path, size in large),

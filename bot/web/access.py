@@ -201,9 +201,9 @@ class Access:
     def _check_site(self, connection: Connection) -> None:
         """Raise an error if a page of another site may have made the browser send this request.
 
-        400: the host name is unknown. It may be the other site's own, which resolves to this server
-        (DNS rebinding); an IP address cannot be. 403: the request would write, and comes from the
-        other site's page, such as a form (CSRF).
+        400: the host is neither a known name nor an IP address. An unknown name may belong to the
+        other site and resolve to this server (DNS rebinding). 403: the request would write, and
+        comes from the other site's page, such as a form (CSRF).
         """
         host = connection.headers.get("host", "")
         name = _split(f"//{host}").hostname or ""

@@ -26,7 +26,8 @@ class FreezeViews:
     def add(self, scope: str, actor: str) -> list[Freeze]:
         """Freeze everything or a project, and return the freezes that the visitor sees.
 
-        Raises 400, 403 or 404.
+        Raises 400 for another kind of scope, 404 for a project that the visitor does not see, and
+        403 without the role `admin`.
         """
         self._check(scope)
         self._freezes.add(scope, actor)
@@ -35,7 +36,8 @@ class FreezeViews:
     def remove(self, scope: str, actor: str) -> list[Freeze]:
         """Undo a freeze of everything or a project, and return those that the visitor still sees.
 
-        Raises 400, 403 or 404.
+        Does nothing if the scope is not frozen. Raises 400 for another kind of scope, 404 for a
+        project that the visitor does not see, and 403 without the role `admin`.
         """
         self._check(scope)
         self._freezes.remove(scope, actor)

@@ -1,4 +1,4 @@
-"""The HTML pages of the board and the API, and what all pages share.
+"""The HTML page of the board, the page that documents the API, and what all pages share.
 
 The pages of a session are in `session_pages`, sign-in in `sign_in_pages`, most others in
 `overview_pages`.

@@ -213,8 +213,8 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. No place is reserved in a group to which all sessions in
-    the full groups also belong: each of them frees a place in both groups when it ends.
+    the groups of each session with a slot. No place is reserved in a group that includes every
+    session of the full groups: when one of these ends, a place becomes free in this group, too.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

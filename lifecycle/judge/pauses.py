@@ -178,7 +178,7 @@ def frozen_by_label(facts: Facts) -> bool:
 
 
 def freezing(facts: Facts) -> Command | None:
-    """Return the command `freeze` that no `unfreeze` has undone, or None."""
+    """Return the session's own command `freeze` that no `unfreeze` has undone, or None."""
     commands = [command for command in facts.commands if command.kind in ("freeze", "unfreeze")]
     last = max(commands, key=lambda command: command.at, default=None)
     return last if last is not None and last.kind == "freeze" else None

@@ -265,7 +265,7 @@ class Stop(_OnRun, frozen=True, kw_only=True):
 
 
 class Release(_OnRun, frozen=True, kw_only=True):
-    """Stop the program and remove the workspace, after its unpushed work was saved in the mirror.
+    """Stop the program, save uncommitted and unpushed work in the mirror, remove the workspace.
 
     The mirror is the project's clone in the data directory.
     """

@@ -47,7 +47,7 @@ def visible(session: str, key: Key) -> str:
 
 
 def marker(session: str, key: Key) -> str:
-    """Return the hidden text by which an action's comment on GitHub is found: session and key."""
+    """Return the text, `SESSION/KEY`, that the hidden marker of an action's comment contains."""
     return f"{session}/{key}"
 
 

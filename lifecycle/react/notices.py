@@ -72,7 +72,7 @@ def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> boo
 
 
 def notify_of_handover(judged: Judged) -> Wanted:
-    """After each push by a person, notify people once that the agent awaits `resume`."""
+    """After each push by a person, notify people once that the agent gets no work for now."""
     pull = judged.view.pull
     if pull is not None and pull.person is not None and judged.view.handed_to_human:
         sha = pull.person.sha

@@ -64,7 +64,10 @@ def report_pull(judged: Judged) -> Wanted:
 
 
 def _content(judged: Judged, blockers: tuple[Blocker, ...]) -> str:
-    """Return a fingerprint of what leads to an edit when it changes; the rest waits for an edit."""
+    """Return a fingerprint of the parts of a report whose change makes the bot edit the report.
+
+    A change of other parts, such as the cost, alone leads to no edit; the next edit includes it.
+    """
     return _fingerprint((judged.status, judged.reason, judged.cause, *blockers))
 
 

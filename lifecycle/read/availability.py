@@ -81,10 +81,10 @@ def living(facts: Facts, policy: Policy, history: ActionHistory, now: datetime) 
 
 
 def receipt_until(facts: Facts, policy: Policy, now: datetime) -> datetime | None:
-    """Return until when this run's receipt of a message is awaited; None if none is awaited.
+    """Return when the bot stops awaiting receipts of this run's messages; None if it awaits none.
 
-    The wait ends `Policy.recent_activity_seconds` after the last time by which a receipt was
-    expected (`Sent.until`), even while the agent cannot be probed, so that no wait is endless.
+    That is `Policy.recent_activity_seconds` after the latest `Sent.until`, even while the agent
+    cannot be probed, so that no wait is endless.
     """
     sent = (one for key, one in facts.sent.items() if key.run == facts.run and not one.missing)
     until = max((one.until for one in sent), default=None)

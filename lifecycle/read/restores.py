@@ -97,7 +97,8 @@ def _let_out(facts: Facts) -> Facts:
 def _unambiguous(facts: Facts, before: datetime) -> tuple[Command, ...]:
     """Return the commands without each `allow` from before this time that names several commits.
 
-    The refusals that show that it does are forgotten after a retry.
+    A retry removes the records of refused pushes, without which such an `allow` would seem to name
+    only one commit.
     """
     commits = _pushes(facts) | {facts.work.head}
 

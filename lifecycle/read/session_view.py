@@ -358,7 +358,7 @@ class SessionView(CommandQueries):
         return next((pull for pull in others if pull.branch == base), None)
 
     def _read_branch(self) -> None:
-        """Compare the branch on GitHub with the workspace."""
+        """Compare GitHub's head with the workspace's; note whether a person took over."""
         pull, work = self.pull, self.facts.work
         own = pull is not None and pull.branch in ("", self.facts.branch)
         #: Whether the pull request's head is the workspace's, or its branch is not the session's.

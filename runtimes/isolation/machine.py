@@ -30,11 +30,11 @@ def made_etc(user: int, home: str) -> dict[str, str]:
 
 
 def mounts(cwd: Path, sandbox: Sandbox, further: Iterable[Path] = ()) -> dict[Path, bool]:
-    """Return the paths that a sandbox shows, outer folders first, and whether each is writable.
+    """Return the paths of `sandbox` and `further`, outer folders first, and which are writable.
 
-    The paths are absolute, without "..". Those of `further` are shown read-only. Raises
-    `RuntimeFailure` if `cwd` is in none of the paths, or a writable one is missing or leads through
-    a symbolic link.
+    The paths are absolute, without "..". Those of `further` are read-only. The system's paths, such
+    as /usr, are not among them. Raises `RuntimeFailure` if `cwd` is in none of the paths, or a
+    writable one is missing or leads through a symbolic link.
     """
     readable = (Path(os.path.normpath(path)) for path in (*sandbox.readable, *further))
     writable = dict.fromkeys(readable, False)

@@ -50,7 +50,7 @@ class PushRefused(Exception):
 
 
 class Preserved(Struct, frozen=True, kw_only=True):
-    """Work that was preserved before a workspace was removed."""
+    """Work that was preserved from a workspace, mostly before its removal."""
 
     session: str
     run: int
@@ -235,12 +235,16 @@ class Mirror:
         return None if start is None else (start, preserved if start == below else None)
 
     def join(self, session: str, branch: str, ours: str, theirs: str) -> str | None:
-        """Merge the commit `theirs` of a session's branch on GitHub with the session's `ours`.
+        """Combine the session's commit `ours` with `theirs`, the commit of its branch on GitHub.
 
-        Returns `ours` if it builds on `theirs` and nobody has removed pushed commits from the
-        branch. Returns `theirs` if `ours` is on GitHub already, or was pushed before. Otherwise
-        returns a new merge, or None if the commits conflict or `theirs` lacks a commit that the bot
-        pushed. A result other than `ours` is recorded as the session's commit.
+        Returns the first of these that applies:
+
+        * `ours`, if it builds on `theirs` and nobody has removed commits that the bot pushed;
+        * `theirs`, if `ours` is on a branch of GitHub or in the bot's last push to one;
+        * None, if `theirs` lacks the bot's last push to the branch, or the two commits conflict;
+        * a new merge of both.
+
+        `theirs` or the merge is recorded as the session's commit.
         """
         if self.is_ancestor(theirs, ours) and not self._took_off(branch, theirs):
             return ours

@@ -45,11 +45,12 @@ def check_sizes(checkout: Path, names: Iterable[str]) -> None:
 
 
 def what_to_add(checkout: Path, status: Sequence[str]) -> tuple[list[str], str]:
-    """Return a checkout's nested repositories, and NUL-terminated pathspecs of the other files.
+    """Return a checkout's nested repositories, and the pathspecs with which git adds the rest.
 
-    Named pipes and other special files are left out, because git adds no file at all if a pipe
-    replaces a tracked file. `status` has the entries of `git status --porcelain
-    --untracked-files=all`. Raises `GitFailure`.
+    The pathspecs, each ended by a NUL, are `.` and exclusions: of the nested repositories, and of
+    named pipes and other special files, because git adds no file at all if a pipe replaces a
+    tracked file. `status` has the entries of `git status --porcelain --untracked-files=all`. Raises
+    `GitFailure`.
     """
     check_sizes(checkout, (entry[3:] for entry in status))
     nested = nested_repositories(status)

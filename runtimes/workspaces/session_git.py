@@ -90,11 +90,11 @@ class SessionGit:
     def fill(self, folder: str, repository: Path, commit: str, steering: Sequence[str]) -> bool:
         """Write the files of a submodule, as they are in its `commit`, into its `folder`.
 
-        `repository` is the bot's repository of the submodule, which has none in the checkout. If
-        the folder has files already, tracked ones are restored, and untracked ones that match the
-        patterns `steering` are removed. Returns False if the path is taken by something else, such
-        as a file, a link or a repository. Does nothing and returns True if a sparse checkout leaves
-        the folder out.
+        `repository` is the bot's repository of the submodule, outside of the checkout; `folder`
+        gets files only, no `.git`. If it has files already, tracked ones are restored, and
+        untracked ones that match the patterns `steering` are removed. Returns False if the path is
+        taken by something else, such as a file, a link or a repository. Does nothing and returns
+        True if a sparse checkout leaves the folder out.
         """
         place = self.checkout / folder
         if sparse.left_out(self.view, [folder]):

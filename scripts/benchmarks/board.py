@@ -58,7 +58,7 @@ _AGENTS, _PEOPLE, _DAYS, _DELIVERIES = 20, 50, 365, 20_000
 
 
 def run() -> dict[str, Figure]:
-    """Fill a store, and load each page as a browser does."""
+    """Fill a store, and measure the response time and size of each page, without its assets."""
     figures: dict[str, Figure] = {}
     with (
         tempfile.TemporaryDirectory(

@@ -41,8 +41,9 @@ def run() -> dict[str, Figure]:
     """Time decisions about one typical session, in alternation with the reference.
 
     A round times both, one right after the other, so that the machine's speed affects them alike.
-    A part's ratio is the median of its rounds, and the smallest ratio of all parts counts: for
-    seconds, other work on the machine can slow decisions more than the reference.
+    The rounds are divided into consecutive parts, and a part's ratio is the median of its rounds.
+    The smallest ratio of all parts counts, because other work on the machine can slow decisions
+    more than the reference for a few seconds.
     """
     policy = Policy()
     facts = reported(usual(), policy)

@@ -58,7 +58,7 @@ def mergewright(port: int, store: Store, secret: str) -> None:
 
 
 def bare(port: int, store: Store, secret: str) -> None:
-    """Run a minimal server of durable deliveries: signature check, the same store, response."""
+    """Run a minimal server, which checks a signature, writes to its own `Store`, and responds."""
 
     async def app(scope: HTTPScope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])

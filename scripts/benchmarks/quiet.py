@@ -82,7 +82,7 @@ class Quiet:
         self.store.observations.record([Observation(session=name, pulls=(known,))], self.now)
 
     def round(self) -> tuple[int, int]:
-        """Run a resync with its refreshes; return its GraphQL points and number of full reads."""
+        """Run a resync and refreshes; return its GraphQL points and reads of issues and pulls."""
         self.now += timedelta(seconds=TimingSettings().resync_seconds)
         before = self._used()
         self.resync.run()

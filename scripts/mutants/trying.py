@@ -71,7 +71,10 @@ def alone() -> Iterator[None]:
 
 
 def passes(paths: Sequence[Path | str], *plugins: object) -> bool:
-    """Whether all tests in these paths pass. Raises `RuntimeError` if pytest cannot run them."""
+    """Whether all tests in these paths pass.
+
+    Raises `RuntimeError` if pytest reports a usage error, such as a missing path.
+    """
     options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--rootdir", str(ROOT)]
     with alone():
         ended = pytest.main([*options, *map(str, paths)], plugins=plugins)

@@ -131,7 +131,10 @@ def _codes(code: CodeType) -> dict[Place, list[CodeType]]:
 
 
 def _own(code: CodeType) -> CodeType:
-    """Return a copy of the code whose nested code objects are replaced by their places."""
+    """Return a copy of the code that has a `Place` instead of each nested code object.
+
+    So two copies are equal if only nested code differs.
+    """
     consts = (_place(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.replace(co_consts=tuple(consts))
 

@@ -234,7 +234,7 @@ def test_a_merge_commit_credits_nobody_again(merger: Merger) -> None:
 def test_open_pull_requests_based_on_a_deleted_branch_get_the_base_of_the_merged_one(
     site: Site, push_to: Any, home: str, onto: str
 ) -> None:
-    """None can be based on a branch of a fork."""
+    """A pull request to the repository cannot have a branch of the bot's fork as its base."""
     projects = cast("dict[str, ProjectSettings]", site.locations.projects)
     projects["widgets"] = replace(projects["widgets"], push_to=push_to, fork="bot/widgets")
     github: Any = SimpleNamespace(write=MagicMock())

@@ -11,7 +11,7 @@ from bot.app import process
 
 
 class Exited(BaseException):
-    """What ends this process elsewhere."""
+    """Raised by the test's replacement of `os._exit`, which would end the test run."""
 
 
 @pytest.mark.parametrize(

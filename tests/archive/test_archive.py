@@ -242,7 +242,7 @@ def test_each_adapter_names_the_files_to_archive(tmp_path: Path) -> None:
 
 
 class Database:
-    """A program's database instead of its output."""
+    """An SQLite database of the agent's program, at the path of `output.log`."""
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept

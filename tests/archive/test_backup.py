@@ -26,7 +26,10 @@ def paths(site: Site) -> Paths:
 
 @pytest.fixture
 def file(site: Site, paths: Paths, tmp_path: Path) -> Path:
-    """A backup with one session and two files of an agent, beside what each start makes again."""
+    """A backup with one session and two files of an agent.
+
+    The data folder also has files that no backup includes, such as a socket and a run token.
+    """
     copies = paths.archive / "widgets-12" / "home"
     copies.mkdir(parents=True)
     for name in ("transcript.jsonl", "transcript.jsonl.1.gz", "half.new"):

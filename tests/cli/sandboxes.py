@@ -101,7 +101,7 @@ class SandboxedProject:
 
     @property
     def left(self) -> list[str]:
-        """What is left of sandboxes, besides the lock of all: files and processes."""
+        """The files and processes that sandboxes left behind, except their shared lock file."""
         root = self.data / "sandboxes"
         files = [one.name for one in root.iterdir() if one.name != "lock"] if root.is_dir() else []
         return [*files, *map(str, self.processes)]
@@ -112,6 +112,6 @@ class SandboxedProject:
         return processes("environ", os.fsencode(self.data / "sandboxes"))
 
     def close(self) -> None:
-        """End what a failed test left."""
+        """Kill the processes of sandboxes that a failed test left running."""
         for pid in self.processes:
             os.kill(pid, signal.SIGKILL)

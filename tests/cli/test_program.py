@@ -182,7 +182,7 @@ def test_before_the_first_start_there_is_no_database(mergewright: CommandLine) -
 
 @pytest.fixture
 def serve(mergewright: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run the server in this process, which keeps its log, limits and signal handlers."""
+    """Run the server in this process, without its changes to log, limits and signal handlers."""
     monkeypatch.setattr(process, "set_up_log", lambda *_: None)
     monkeypatch.setattr(process, "raise_limit", lambda: 9999)
     monkeypatch.setattr(process, "_Signals", lambda: None)

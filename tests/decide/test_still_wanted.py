@@ -127,7 +127,10 @@ class RedCheck:
         self.name: str = scenario.session()
 
     def _decide(self, given: Facts, policy: Policy, now: datetime) -> Decision:
-        """As for a red check, whatever else the store holds."""
+        """Decide as if the check had failed, unless `red` is false.
+
+        Of the stored facts, only the pending actions count.
+        """
         self.decisions += 1
         world = replace(RED if self.red else published(), pending=given.pending, done=RED.done)
         decision = decide(world, policy, NOW)

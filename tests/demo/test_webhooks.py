@@ -30,7 +30,7 @@ def documented(event: str, action: str | None) -> TypeAdapter[Any]:
 
 
 def everything_happens(repo: Repository) -> None:
-    """Cause one of every event."""
+    """Cause every event at least once."""
     issue = repo.open_issue("Broken", "It is.", by="rob")
     issue.label("bug", by="rob")
     issue.unlabel("bug", by="rob")

@@ -43,7 +43,7 @@ def listed(*nodes: Any, more: bool = False, cursor: str | None = None) -> NodePa
 
 
 def run(id: int, name: str, conclusion: str | None = "SUCCESS", **changes: Any) -> HeadCheck:
-    """A job of GitHub Actions, of the workflow `CI`, started by `event`."""
+    """A job of GitHub Actions: by default of the workflow "CI", started by the event "push"."""
     event = changes.pop("event", "push")
     started = WorkflowRun(event=event, workflow=NamedNode(name=changes.pop("workflow", "CI")))
     fields: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Checks of the base branch: which fail there too, and which are expected."""
+"""Checks that fail on the base branch too, and checks that are expected for a pull request."""
 
 from collections.abc import Sequence
 

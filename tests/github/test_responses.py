@@ -145,7 +145,10 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 @contextmanager
 def server(talk: Talk) -> Iterator[str]:
-    """Run a server that reads one request and calls `talk` once; its event is set at the end."""
+    """Run a server that reads one request, then calls `talk`; yield its URL.
+
+    `talk` gets the connection, and an event that is set when the test leaves the context.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""One session with its programs and workspace on a machine, over real git; GitHub is a folder."""
+"""One session with a fake runtime and a real Git workspace; GitHub is a folder."""
 
 import shutil
 import subprocess
@@ -70,7 +70,7 @@ class RecordingShell(Shell):
 
 
 class Site:
-    """One session with its programs and workspace on a machine; GitHub is a folder."""
+    """One session with a fake runtime and a real workspace; GitHub is a folder."""
 
     def __init__(self, scenario: Any, folder: Path, begun: Path) -> None:
         """`begun` is a bare repository, of which GitHub gets a copy."""
@@ -162,7 +162,7 @@ class Site:
         return Worktree(self.paths.workspaces, session, branch, origin, lambda: unisolated)
 
     def has_env_files(self, files: Mapping[str, str]) -> None:
-        """Configure files of the operator's for workspaces of the project."""
+        """Configure these `env_files` (text by name) for the project's workspaces."""
         projects: Any = self.locations.projects
         projects["widgets"] = replace(projects["widgets"], env_files=tuple(files))
         object.__setattr__(self.agents, "env_files", {"widgets": files})

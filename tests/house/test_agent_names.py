@@ -1,4 +1,4 @@
-"""No file of the product names an agent, except within that agent's own package.
+"""No file of the product names an agent, except in that agent's package and in `EXCEPTIONS`.
 
 A new agent is then a package and a line in the registry, and no other file decides by an agent's
 name.

@@ -67,7 +67,7 @@ def test_the_readme_begins_with_what_a_newcomer_types() -> None:
 
 
 def test_the_program_is_not_installed_into_its_data_folder() -> None:
-    """Which nobody else may read, and which `mergewright doctor` refuses otherwise."""
+    """Only the bot's user may access the data folder; otherwise `mergewright doctor` fails."""
     install = (ROOT / "scripts/install").read_text()
     (target,) = re.findall(r'^target=\$\{1:-"\$HOME/(.*)"\}$', install, re.MULTILINE)
     assert not f"~/{target}".startswith(ServerSettings().data)

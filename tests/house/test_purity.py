@@ -1,4 +1,4 @@
-"""The core is pure; only the web packages are asynchronous."""
+"""The core is pure; only the packages that serve HTTP are asynchronous."""
 
 import ast
 

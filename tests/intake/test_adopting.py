@@ -28,7 +28,7 @@ def opens(bench: Bench, **changes: Any) -> None:
 
 
 def adopts(bench: Bench, actor: str = "rob", number: int = 34, text: str = "") -> str | None:
-    """Why the command is refused; that a session was opened, if it was."""
+    """Give the command `adopt`; return why it is refused, or "a session was opened"."""
     command = NewCommand(
         key="comment:7",
         repository=REPOSITORY,

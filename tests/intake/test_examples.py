@@ -12,7 +12,7 @@ from scripts.webhook_examples import main
 
 
 def package(folder: Path, *payloads: Any) -> Path:
-    """A package with these examples of `issues`."""
+    """Write a package archive with these examples of the event `issues`; return its path."""
     path = folder / "package.tgz"
     index = json.dumps([{"name": "issues", "examples": payloads}]).encode()
     with tarfile.open(path, "w:gz") as archive:

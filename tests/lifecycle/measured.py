@@ -103,7 +103,7 @@ def over(seconds: float) -> Facts:
 
 
 def waiting(seconds: float) -> Facts:
-    """Every pending action was done so long ago."""
+    """An idle agent of a session with a pull request; everything happened so long ago."""
     before = done(
         *("start:first#1", f"push:{HEAD}", f"open_pull:{BRANCH}"),
         seconds_ago=seconds,

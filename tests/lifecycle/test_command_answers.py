@@ -288,7 +288,7 @@ def test_an_unknown_command_gets_a_reaction_and_no_reply() -> None:
 
 
 def test_the_recheck_covers_the_status_before_the_last_command() -> None:
-    """The reply to `status` describes the session before `pause`; it may change until recorded."""
+    """The reply to `status` describes the session before `pause`, and may change with time."""
     blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
     asked = (command("status", at=ago(30)), command("pause", at=ago(20)))
     found = decision(replace(blocked, commands=asked))

@@ -165,7 +165,7 @@ def test_every_wait_ends_within_its_limit_in_a_run_a_merge_or_a_notified_person(
 def waits(session: Facts, policy: Policy, first: Decision | None = None) -> timedelta:
     """Return how long the wait lasts if neither GitHub nor the agent changes.
 
-    A message to the agent restarts it. The reply to the person who paused the session ends it.
+    Each message to the agent restarts the wait. The reply to a person's `pause` ends the wait.
     """
     began = NOW
     for now, found in future(session, policy, first):

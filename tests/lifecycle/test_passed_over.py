@@ -66,7 +66,7 @@ def test_the_outcome_shortcut_skips_no_outcome(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_command_changes_a_session_to_a_status_in_which_it_is_ineffective() -> None:
-    """`apply_commands` relies on this and rejudges only sessions that have such a status."""
+    """So `apply_commands` rejudges a session only if its status already is in `ineffective`."""
     rows = [(kind, row) for kind, row in COMMAND_RULES.items() if row.ineffective]
     assert rows
     for facts, policy in combinations():

@@ -1,4 +1,4 @@
-"""Pushes by people: they are merged first, counts restart, and the agent stops pushing."""
+"""Pushes by people: the bot merges them, resets counts, and withholds requests from the agent."""
 
 from datetime import timedelta
 from typing import Any

@@ -61,7 +61,7 @@ def judged() -> list[tuple[Facts, Decision]]:
 
 
 def sent(session: Facts, decision: Decision, as_is: Sent) -> Facts:
-    """The same facts after the message they ask for, or another one, was sent."""
+    """The same facts after the decision's first message, or another if it has none, was sent."""
     wanted = [action.key for action in decision.actions if isinstance(action, SendMessage)]
     key = wanted[0] if wanted else keys.forward("x").of_run(session.run)
     return replace(session, sent={key: as_is})

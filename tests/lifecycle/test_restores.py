@@ -1,4 +1,4 @@
-"""The restore and retry commands."""
+"""Restores of ended sessions by the `start` command, and the `retry` command."""
 
 from datetime import timedelta
 

@@ -318,7 +318,7 @@ def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
 
 
 def every_fact() -> Iterator[Facts]:
-    """Facts in all combinations that matter; some thousands."""
+    """Facts in all combinations that matter; more than 10,000."""
     for slot in (False, True):
         yield replace(facts(run=0, slot=slot, agent=Agent()), done={})
     pushed = done(f"push:{HEAD}", f"open_pull:{BRANCH}", seconds_ago=500)

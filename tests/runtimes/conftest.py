@@ -15,7 +15,7 @@ from tests.runtimes.stages import FakeStage, IsolatedStage, Stage, TmuxStage
 
 @pytest.fixture
 def tmux() -> Iterator[TmuxStage]:
-    """Programs in a tmux server of this test's own, under a path short enough for a socket."""
+    """Programs, each in its own tmux server, under a path short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         stage = TmuxStage(Path(folder))
         yield stage

@@ -80,7 +80,7 @@ class HostStage(Protocol):
 
 
 class LocalStage:
-    """This machine as a host, with a tmux server of its own."""
+    """This machine as a host, with a tmux server for each run."""
 
     def __init__(self, folder: Path, mirror: Mirror, isolation: str, kind: str) -> None:
         needs(isolation)

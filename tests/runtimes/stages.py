@@ -100,7 +100,7 @@ def end_terminals(data: Path) -> None:
 
 
 class TmuxStage:
-    """Real programs in a tmux server of this test's own."""
+    """Real programs, each in a tmux server of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -108,7 +108,7 @@ class TmuxStage:
         self.runtime = Tmux(Options(data=self.data))
 
     def dir(self, name: str) -> Path:
-        """A run's folder; its program works there too."""
+        """A run's folder; its program works in `work`."""
         return self.folder / "runs" / name
 
     def work(self, name: str) -> Path:
@@ -239,7 +239,7 @@ def _without_bubblewrap() -> str:
 
 
 class IsolatedStage(TmuxStage):
-    """Real programs in a sandbox, in tmux. Skips the test where the isolation does not work."""
+    """Real programs in a sandbox, in tmux. Skips the test where `needs` does."""
 
     def __init__(self, folder: Path, isolation: str, sandbox: Sandbox = NOTHING) -> None:
         needs(isolation)

@@ -133,7 +133,7 @@ class Machine:
         return result.read_text() if result.exists() else host.runs.output(run.session, run.run)
 
     def attack_from_git(self, script: str, isolation: str) -> str:
-        """Have the bot's git on a session's files run a script; returns as `attack`."""
+        """Run a script as an alias of the bot's git on a session's files; returns as `attack`."""
         place = self._data / "workspaces" / _RUN.session
         by = ISOLATIONS[isolation]
         worktree = Worktree(place.parent, _RUN.session, _RUN.branch, self._mirror.path, lambda: by)
@@ -250,5 +250,5 @@ def test_what_root_alone_may_do_is_out_of_reach_of_containers(
 def test_a_prompt_is_in_the_command_line_of_the_program_alone(
     machine: Machine, isolation: str
 ) -> None:
-    """All users of the machine can read command lines: those of sandbox and terminal too."""
+    """Sandbox and terminal have command lines too, which all users of the machine can read."""
     assert machine.command_lines("the-prompt-of-this-test", isolation) == ["agent"]

@@ -288,7 +288,7 @@ def test_the_removal_of_a_container_is_asked_for_again_where_docker_does_not_ans
     asked: list[str] = []
 
     class Deaf(socketserver.StreamRequestHandler):
-        """Docker as it was seen: the first request is never answered, the next finds nothing."""
+        """Docker as it was seen: the first removal has no answer, the next one gets a 404."""
 
         def handle(self) -> None:
             asked.append(self.rfile.readline().split()[1].decode())

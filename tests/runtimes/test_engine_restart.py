@@ -36,7 +36,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[engines.Daemon]:
 
 @pytest.fixture
 def stage(engine: engines.Daemon) -> Iterator[IsolatedStage]:
-    """A program in a container of that engine, which has answered once."""
+    """A container of that engine, whose program has received one message."""
     with tempfile.TemporaryDirectory(prefix="mw-") as folder:
         made = IsolatedStage(Path(folder), "docker")
         assert made.unavailable() == ""
@@ -52,7 +52,7 @@ def containers(engine: engines.Daemon) -> Any:
 
 
 def is_removed(stage: IsolatedStage, engine: engines.Daemon) -> bool:
-    """Remove containers of ended runs, as a look does; return whether the engine has none left."""
+    """Remove containers of ended runs, as `LocalRuns.look` does; return whether none is left."""
     ISOLATIONS[stage.isolation].remove_orphans(stage.dir(NAME).parent)
     return bool(containers(engine) == [])
 

@@ -30,7 +30,7 @@ REPLACED: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of a run that has ended, by a runtime's link to it."""
+    """A symbolic link to the folder of an ended run, as the tmux runtime makes one."""
     run = tmp_path / "widgets-12_r1"
     run.mkdir()
     (run / "pid.json").write_text('{"pid": 4000000, "start": 1, "boot": "an earlier one"}')

@@ -238,7 +238,7 @@ def test_a_container_that_does_not_start_is_no_answer_of_git(
 
 
 def test_the_first_process_of_a_sandbox_refuses_to_be_another_one(sandbox: Sandbox) -> None:
-    """It ends all processes that it sees: without a PID namespace, those of the machine."""
+    """It runs only as process 1 of a PID namespace, because it ends all processes that it sees."""
     needs("bubblewrap")
     files = (Path(inner.__file__).parent, *python_files(()))
     sandbox = replace(sandbox, readable=files)

@@ -1,4 +1,4 @@
-"""Fixtures of the test harness that these tests use, and a session made of its parts."""
+"""Fixtures of the test harness that these tests use, and a session that is in no store."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""The outcomes of commands that belong to no session."""
+"""The outcomes of commands that are not granted to a session: refused ones, and starts."""
 
 import pytest
 

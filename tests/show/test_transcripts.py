@@ -69,7 +69,7 @@ class Conversations:
         return [message.text for message in self.messages(run, first, most)]
 
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
-        """The number of the first of the last messages, and their texts."""
+        """Return the number of the earliest of the last `most` messages, and the texts of all."""
         store, paths = self.site.scenario.store, self.site.paths
         transcripts = Transcripts(
             store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT

@@ -72,7 +72,7 @@ def listed(site: Site, query: str = "") -> list[str]:
 def test_the_list_says_why_a_delivery_was_ignored(
     site: Site, event: str, body: object, why: str
 ) -> None:
-    """One click from the board."""
+    """The board links to the list of deliveries."""
     arrives(site, "d-1", event, body)
     assert '<a href="/deliveries">Deliveries</a>' in site.seen("/").text
     assert why.casefold() in shown(site, "/deliveries").casefold()

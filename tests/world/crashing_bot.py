@@ -36,10 +36,11 @@ _UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 
 class Mortal:
     """A crash point handler that kills the process at each crash point it has not seen.
 
-    While an action is between `taken` and `marked`, the point `recorded` waits, and the points of
-    `_UNNAMED` are skipped: after a kill, the next bot may find the action done, and then it never
-    reaches the action's remaining points. For the same reason, a kill waits while another action is
-    between `done` and `marked`.
+    After a kill while an action is between `taken` and `marked`, the next bot may find the action
+    done, and then it never reaches the action's remaining points. So meanwhile, the points of
+    `_UNNAMED` cause no kill, and a thread at `recorded` is blocked for up to five seconds. Before
+    each kill, the handler waits for up to two seconds while another action is between `done` and
+    `marked`.
     """
 
     def __init__(self, crossed: Path) -> None:
@@ -86,7 +87,8 @@ def live(config: Path, crossed: Path) -> None:
 def warm_up(config: Path) -> None:
     """Import every module of the bot by running it once in a temporary folder.
 
-    Forked processes share its caches, which their garbage collection does not scan.
+    Processes that are forked later inherit its modules and caches, and their garbage collector
+    skips these objects.
     """
     cache_certificates_and_keys()
     cache_routes()

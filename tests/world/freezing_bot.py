@@ -63,7 +63,7 @@ class Ice:
         self.late = threading.Event()  #: Set once the effect has come late.
 
     def carries_out(self, original: Any) -> Any:
-        """Wrap what carries out an action."""
+        """Wrap the function that carries out an action, to know its kind while it runs."""
 
         def do(dispatcher: ActionDispatcher, due: Any, check: Any) -> Any:
             self._here.kind = type(due.action)
@@ -75,7 +75,7 @@ class Ice:
         return do
 
     def writes(self, original: Any) -> Any:
-        """Wrap what writes to the database."""
+        """Wrap the function that writes to the database: no freeze begins during a write."""
 
         def write(*args: Any) -> Any:
             with self.writing:
@@ -122,7 +122,7 @@ class Ice:
 
 
 def name_of(kind: Any) -> str:
-    """The name of a kind of action."""
+    """Return the tag of an action type, such as `merge_remote`."""
     name: str = kind.__struct_config__.tag
     return name
 

@@ -147,7 +147,7 @@ async def get_session(
     """Show everything about a session, or wait for it.
 
     With `wait`, the response comes when the session has reached this goal, when it has ended
-    without it, or after `timeout` seconds. Check `session.status` to see which.
+    without it, or after `timeout` seconds. `session.outcome` and `session.needs_person` say which.
     """
     if wait is not None:
         try:

@@ -52,7 +52,7 @@ class AiderEvent(Struct, frozen=True):
 
 
 def folder(files: RunFiles) -> Path:
-    """Return the adapter's folder for Aider's files."""
+    """Return the folder for chat histories and caches, which all runs of the session share."""
     return files.home / ".aider"
 
 

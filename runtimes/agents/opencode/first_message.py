@@ -63,9 +63,9 @@ def post_until_received(program: int, server: Path, conversation: str, prompt: s
 
 
 def main(server: str, conversation: str, prompt: str, *command: str) -> None:
-    """Become the command, with a detached process beside it that posts the message.
+    """Start a detached process that posts the message, then replace this one by the command.
 
-    The arguments are those of the script, in its order.
+    The parameters are the script's arguments; `command` begins with `--`.
     """
     program = os.getpid()
     first = os.fork()

@@ -1,4 +1,4 @@
-"""Claude Code's usage, the resets of its limits, and what does not end its waiting."""
+"""Claude Code's usage and limits, and records that do not end the states waiting and blocked."""
 
 import json
 import subprocess

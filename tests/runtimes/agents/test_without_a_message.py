@@ -1,4 +1,4 @@
-"""Programs that are started without a message wait for a person's at their terminal."""
+"""Programs that are started without a message wait until a person types one in the terminal."""
 
 import json
 import re

@@ -21,7 +21,7 @@ from runtimes.workspaces.mirror import Mirror
 def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
     """A server that refuses every request and records `Authorization` headers.
 
-    Where it would answer 403 it asks for a login first, as GitHub does.
+    If it refuses with 403, a request without a login gets 401, as from GitHub.
     """
     sent: list[str] = []
     status = getattr(request, "param", 403)

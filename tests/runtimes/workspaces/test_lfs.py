@@ -299,7 +299,7 @@ def test_a_pointer_without_content_is_named_before_its_push(
 def test_an_upload_that_the_server_refuses_is_reported(
     project: Project, begins: Callable[..., Worktree], git: Git
 ) -> None:
-    """Without an action, it would count as being on the server already."""
+    """An object without an upload action would count as stored; this one has an error."""
     _, head = _with_a_pointer(project, begins, git)
     before = project.server.answer
 

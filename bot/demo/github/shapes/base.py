@@ -277,7 +277,7 @@ def reactions(given: list[Reaction], url: str) -> Json:
 
 
 def association(account: User, repo: RepositoryBase) -> str:
-    """Return an account's association with a repository, which comments and reviews show."""
+    """Return an account's association with a repository: `OWNER`, `COLLABORATOR` or `NONE`."""
     if account is repo.owner:
         return "OWNER"
     return "COLLABORATOR" if account.login in repo.permissions else "NONE"
