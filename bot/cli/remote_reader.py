@@ -144,11 +144,12 @@ class RemoteLog:
     def new(self) -> Iterator[str]:
         """Yield the lines added since the last call.
 
-        The first call yields the last `count` lines, or all lines of the run if one page of the API
-        cannot hold so many.
+        The first call yields the last `count` lines. If these do not fit on one page of the API, it
+        yields the whole run instead.
         """
         if self._cursor is None:
             page = self._page(limit=min(self._count, _MOST_LINES))
+            self._run = page.run  # The session may start another run meanwhile.
             if len(page.lines) >= self._count:
                 yield from page.lines
                 self._cursor = page.cursor

@@ -12,11 +12,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from bot.cli.remote_reader import RemoteTranscript
+from bot.cli.remote_reader import RemoteLog, RemoteTranscript
 from bot.decide.assignment import caps
 from bot.decide.policies import Policies
 from bot.intake.inbox import Inbox
 from bot.intake.terminal_input import TerminalInput
+from bot.show.run_log import LogPage
 from bot.show.terminal import terminal
 from bot.store import Delivery, Observation, Store
 from bot.system.http_server import HttpServer
@@ -211,6 +212,19 @@ def test_a_transcript_stays_that_of_its_run() -> None:
     assert transcript.new() == messages
     session.run = 2
     assert transcript.new() == messages
+
+
+def test_a_log_stays_that_of_its_run() -> None:
+    """A cursor of one run would skip the beginning of the next one."""
+    asked: list[object] = []
+
+    def get(_: str, __: object, *, run: int, **wanted: object) -> LogPage:
+        asked.append(run)
+        return LogPage(lines=("red",), cursor=500, more=False, run=run or 1)
+
+    log = RemoteLog(MagicMock(get=get), "widgets-12", 0, 1)
+    assert [*log.new()] == ["red", "red"]
+    assert asked == [0, 1]
 
 
 @pytest.mark.parametrize("follow", ["logs", "transcript"])
