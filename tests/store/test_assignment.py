@@ -141,7 +141,7 @@ def test_agents_can_be_requested_by_name_or_type(store: Store) -> None:
         "claude": AgentSettings(types=("claude",)),
         "shell": AgentSettings(types=("shell", "claude")),
     }
-    pairs = {"shell shell", "shell claude"}
+    pairs = {"claude claude", "shell claude"}
     assert Assignment(store, alike, {}).names == {"claude", "shell", *pairs}
 
 
@@ -163,3 +163,10 @@ def test_a_session_that_is_handed_over_counts_for_the_new_agent(
         assert store.sessions.get("widgets-1") == given
         assert identities.hand_over(given, word, 1) == given
     assert [one.agent for one in store.agents.records()] == ["ada"]
+
+
+def test_a_long_word_in_an_issue_takes_linear_time(scenario: Scenario, store: Store) -> None:
+    """Not linear would be minutes."""
+    works(scenario, 1, "ada")
+    for word in ("a", "a.", "a-", "/"):
+        assert chosen(store, "claude", about=word * 65_536, affinity="area").agent == "ben"
