@@ -115,6 +115,8 @@ class _Style:
             self._colour(number, iter(details))
 
     def _colour(self, number: int, rest: Iterator[int]) -> None:
+        if number == 58:  # The colour of underlines, which pages do not show.
+            _extended(rest)
         tens, unit = divmod(number, 10)
         if tens not in _KINDS:
             return

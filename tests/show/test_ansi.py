@@ -22,6 +22,7 @@ ESC = "\x1b"
         (f"{ESC}[38:2:0:0:230mcolons", [("colons", "fg4")]),
         (f"{ESC}[1m{ESC}[38:2::0:0:230mcolour space", [("colour space", "bold fg4")]),
         (f"{ESC}[48:5:9mof 256", [("of 256", "bg9")]),
+        (f"{ESC}[58;5;1;3mof underlines", [("of underlines", "italic")]),
         (f"{ESC}[1;4:3mwavy{ESC}[4:0mnone", [("wavy", "bold underline"), ("none", "bold")]),
         (f"{ESC}[mempty{ESC}[7minverse{ESC}[27m", [("empty", ""), ("inverse", "inverse")]),
         (f"a{ESC}[31m{ESC}[39mb", [("ab", "")]),
