@@ -242,8 +242,7 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
     types: Annotated[tuple[str, ...], Meta(min_length=1)]  #: Names in `agent-types`.
     #: The environment variable with the agent's model key, by agent type.
     model_keys: dict[str, str] = field(default_factory=dict)
-    #: The allowed kinds of tools; all if empty.
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = ()  #: The allowed kinds of tools; all if empty.
     #: Instructions that every run of this agent gets.
     system_prompt: Annotated[str, Meta(max_length=20_000)] = ""
     max_parallel: AtMost = 0  #: The most running sessions of this agent; if 0, no limit.
@@ -252,11 +251,12 @@ class AgentSettings(SettingsTable, frozen=True, kw_only=True):
 def requestable(agents: Mapping[str, AgentSettings]) -> set[str]:
     """Return what labels and commands may name: these agents, their types and `AGENT TYPE`.
 
-    `AGENT TYPE` is left out for an agent whose only type has the agent's name.
+    `AGENT TYPE` is left out if both are the same name and no other agent has this type.
     """
-    types = {kind for one in agents.values() for kind in one.types}
-    named = {name: one.types for name, one in agents.items() if one.types != (name,)}
-    return {*agents, *types, *(f"{name} {kind}" for name in named for kind in named[name])}
+    pairs = [(name, kind) for name, one in agents.items() for kind in one.types]
+    types = [kind for _, kind in pairs]
+    both = {f"{name} {kind}" for name, kind in pairs if name != kind or types.count(kind) > 1}
+    return {*agents, *types, *both}
 
 
 class ModelPrice(SettingsTable, frozen=True, kw_only=True):
