@@ -281,10 +281,10 @@ def nearest(word: str, choices: Mapping[str, object] | list[str]) -> str:
 
 
 def unfit_paths(where: str, paths: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each pattern in `paths` with a part `..`, `//` first or unprintable text.
+    """Yield an error for each pattern that has a part `..`, begins with `//` or is unprintable.
 
-    Git fails on such patterns, so no run could start and nothing could be pushed. One `/` first is
-    allowed: it stands for the repository's root. `where` is the setting's name.
+    Git fails on such patterns, so no run could start and nothing could be pushed. A pattern may
+    begin with one `/`, which stands for the repository's root. `where` is the setting's name.
     """
     for path in paths:
         if ".." in path.split("/") or path.startswith("//") or not path.isprintable():

@@ -268,7 +268,7 @@ def env_secrets(text: str) -> Iterator[str]:
 
 
 def secret_file(variable: str, environ: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the file that holds a secret, if any, and for messages where its path comes from.
+    """Return the file that holds a secret, if any, and the source of its path, for messages.
 
     The path is in the variable `{variable}_FILE`, or is that of systemd's credential `{variable}`:
     https://systemd.io/CREDENTIALS/
@@ -341,7 +341,7 @@ def _expected(message: str) -> str:
 
 
 def _choices(value: object, kind: Any) -> str:
-    """Return an enumeration's values in words, with the closest to `value`; else an empty text."""
+    """List an enumeration's values and the closest to `value`, in words; empty for other types."""
     if get_origin(kind) is Literal:
         words = [str(word) for word in get_args(kind) if word]
     elif isinstance(kind, type) and issubclass(kind, Enum):

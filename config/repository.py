@@ -178,10 +178,10 @@ def _parsed(text: str, server: Policy) -> tuple[dict[str, Any], list[tuple[str, 
 
 
 def _widenings(policy: Policy, given: list[str], server: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each field in `given` that the file may not set, or not to its value, with the reason.
+    """Yield each refused field in `given`, with the reason.
 
-    Refused are fields that only the server sets, and values that are invalid or less strict than
-    the server's.
+    A field is refused if only the server may set it, or if its value in `policy` is invalid or less
+    strict than the server's.
     """
     if "protected_paths" in given:
         for says in unfit_paths("policy.protected-paths", policy.protected_paths):

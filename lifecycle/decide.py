@@ -87,7 +87,10 @@ def decide(facts: Facts, policy: Policy, now: datetime) -> Decision:
 
 
 def _acknowledged(judged: Judged) -> tuple[Action, ...]:
-    """Return the reaction and the reply to a `freeze` command, if `exempt` and still due."""
+    """Return the emoji and the reply to a `freeze` command, which are exempt from the freeze.
+
+    Omits what was ordered before. Returns neither if something else freezes the session, too.
+    """
     facts = judged.view.facts
     known = facts.done.keys() | facts.pending | facts.failures.keys()
     allowed = exempt(facts) - known
@@ -135,9 +138,10 @@ def _holds_slot(judged: Judged) -> bool:
 
 
 def _outcome(judged: Judged, now: datetime) -> Ended | None:
-    """Return the session's outcome: the recorded one if it has this status, or else a new one.
+    """Return the session's outcome, or None if the session has not ended.
 
-    Returns None if the session has not ended. In the status `cleanup`, the recorded one stays.
+    The recorded outcome is kept if its status equals the judged status, or if the judged status is
+    `cleanup`. Otherwise the outcome is new.
     """
     status = judged.status
     if status not in TERMINAL:

@@ -373,7 +373,7 @@ def _bootstrapped(lines: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, .
 
 
 def _real_parent(path: Path) -> Path:
-    """Return a path with the links in its folder resolved; an operator may have made them."""
+    """Resolve links in all but the last part of a path; an operator may have made them."""
     return Path(os.path.realpath(path.parent), path.name)
 
 

@@ -125,8 +125,8 @@ class LocalSandbox:
         Call `make_workspace` first. The command has the environment of an agent of the type
         `agent`, and sees the files that `program`, the agent's own command, needs; see
         `program_files` for `hidden`. The command uses this process's terminal. With `on_output`,
-        the command has no input, and that function gets its output. The set-up and the command are
-        ended `seconds` after their start; 0 means no limit. Raises `RuntimeFailure`.
+        the command has no input, and that function gets its output. The set-up and the command
+        together are ended after `seconds`; 0 means no limit. Raises `RuntimeFailure`.
         """
         files = self._files
         _, _, env = begin_run(agent, files, "", "")

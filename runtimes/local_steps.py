@@ -66,9 +66,9 @@ class LocalSteps:
     def cancel(self, session: str, step: WorkspaceStep) -> bool:
         """End the attempt under way, so that the next `advance` begins another.
 
-        For a teardown, the next `advance` does so even if the last attempt is done, because the
-        workspace is in use again. Returns whether an attempt was under way. Raises `RuntimeFailure`
-        if a process cannot be ended.
+        A teardown is cancelled when its workspace is in use again, so the next `advance` for it
+        begins another attempt even if the last one is done. Returns whether an attempt was under
+        way. Raises `RuntimeFailure` if a process cannot be ended.
         """
         record = self.last(session, step)
         running = record is not None and _is_running(record)

@@ -202,8 +202,9 @@ class Tmux:
     ) -> None:
         """Run the tmux commands `first` and `do`, or `first` and `otherwise` if `done` is true.
 
-        `done` is a tmux format, which must be true if the program has ended; `Gone` is then raised
-        after `otherwise`. Without the run's tmux session, nothing runs, and `Gone` is raised, too.
+        `done` is a tmux format, which must be true if the program has ended. If the program has
+        ended, `Gone` is raised after `otherwise`. Without the run's tmux session, nothing runs, and
+        `Gone` is raised, too.
         `do` is passed in a file, because it may hold a password. The file is removed when this
         process gives up, so a server that hung meanwhile types nothing late.
         """

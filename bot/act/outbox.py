@@ -161,9 +161,9 @@ class Outbox:
     def _is_first(self, due: DueAction) -> bool:
         """Note an attempt, and return whether the action certainly has no effect on GitHub yet.
 
-        If it may have one, GitHub is searched for it. Unsuccessful attempts at any action of the
-        same kind in the same queue count, also before a crash, because the edits of one report have
-        different keys. Call this once per attempt.
+        False if this process or an earlier one may have attempted this action, or if an attempt at
+        any action of its kind in the session was unsuccessful (the edits of one report have
+        different keys). GitHub is then searched for the effect. Call this once per attempt.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)

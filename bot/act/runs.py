@@ -192,7 +192,8 @@ class AgentRuns:
     def _limits(self, session: Session, mode: str) -> RunLimits:
         """Return what the run may use.
 
-        `mode` is the permission mode chosen for it, or empty; profiles may require a stricter one.
+        `mode` is the permission mode chosen for it, or empty. The profile of the project or of
+        the agent type may require a stricter one.
 
         Raises `NotEnforced` if the agent's program cannot enforce a limit.
         """

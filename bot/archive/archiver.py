@@ -261,7 +261,7 @@ def _plain(copy: Path) -> Path:
 
 
 def _unpack(plain: Path) -> None:
-    """Decompress `PLAIN.gz` into `plain`, unless `plain` exists; then remove the `.gz`.
+    """Decompress `PLAIN.gz` into `plain`, unless `plain` exists, and remove the `.gz` either way.
 
     If both exist, as after a crash, they have the same content.
     """

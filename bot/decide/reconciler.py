@@ -70,7 +70,7 @@ class Reconciler:
     _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
-        """Reconcile every due session, longest overdue first; count them as `reconcile` does."""
+        """Reconcile all due sessions, longest overdue first; return the sum of `reconcile`."""
         reconciled = 0
         while due := self.store.sessions.due(self.clock(), _BATCH):
             settled = self.reconcile(due)
@@ -247,7 +247,7 @@ class Reconciler:
         return wanted
 
     def _takes_keys(self, facts: Facts, action: PressKeys) -> bool:
-        """Whether a person's keystrokes may still be typed; no decision orders such an action.
+        """Whether keystrokes, which a person and not a decision orders, may still be typed.
 
         During a freeze they are dropped, not delayed: late keystrokes would surprise the person.
         """

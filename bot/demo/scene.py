@@ -153,7 +153,7 @@ class Scene:
             threading.Thread(target=self._play, args=(pull, task), daemon=True).start()
 
     def _play(self, pull: Pull, task: Task) -> None:
-        """Handle a new head: run the check and, if it passes and the task is played, review it."""
+        """Check a new head; if it passes and `task.played` is set, review the pull request."""
         head = pull.head
         self._tell(f"pull request #{pull.number} is at {head[:7]}", pull.url)
         passed, log = self._check(head, task)

@@ -161,7 +161,7 @@ class ApiClient:
         variables: Mapping[str, object] = {},
         text: str = "",
     ) -> T | None:
-        """Send a query with `graphql`; return its `repository`, or None if `graphql` does."""
+        """Call `graphql`; return the `repository` in its result, or None if the result is None."""
         whole = InRepository[shape]  # type: ignore[valid-type]
         found = self.graphql(repository, name, whole, variables, text)
         return found.repository if found else None
@@ -180,8 +180,8 @@ class ApiClient:
     ) -> T | None:
         """Send `queries/NAME.graphql`, or the query `text`; None if the object does not exist.
 
-        The variables `owner` and `name` are set from `repository`. An unknown repository or
-        another error raises an exception; only an unreadable optional field is null instead.
+        The query's `$owner` and `$name` are set from `repository`. An unknown repository or another
+        error raises an exception; only an unreadable optional field is null instead.
         """
         label = f"GraphQL {name} {repository} {variables.get('number', '')}".rstrip()
         with self._limits.guard(self._account(repository), _GRAPHQL):

@@ -52,7 +52,7 @@ class CheckIdentity(NamedTuple):
 
 
 class BaseChecks(Struct, frozen=True, kw_only=True):
-    """The checks that failed on a base branch, and those of recent pull requests merged into it."""
+    """Checks that failed on a base branch, and checks that ran for pull requests merged into it."""
 
     #: Names of the checks that ran for the merged pull requests, and so probably for others.
     expected: tuple[str, ...] = ()

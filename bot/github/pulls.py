@@ -61,7 +61,7 @@ def pull_snapshot(
     """Combine all pages into one snapshot. The pull request's state is taken from the last page.
 
     `barred`: the rule that keeps the bot from pushing to the base branch; empty if there is none.
-    The field `checks_complete` of its `pull` is False if something was not read: further pages, the
+    The snapshot's `pull.checks_complete` is False if something was not read: further pages, the
     beginning of an unresolved thread, or a check that the bot may not see. It is also False if the
     checks belong to another commit than the head.
     """

@@ -336,7 +336,7 @@ class GitHubReader:
     def pushers(self, repo: str, branch: str, since: str) -> tuple[str, ...]:
         """Return who pushed to a branch after its head was `since`, as logins, the last one first.
 
-        Only the last 100 changes of the branch are considered; all of them if none led to `since`.
+        Reads the branch's last 100 changes; if none of them led to `since`, returns all who pushed.
         https://docs.github.com/rest/repos/repos#list-repository-activities
         """
         params = {"ref": f"refs/heads/{branch}", "per_page": "100"}

@@ -23,7 +23,7 @@ class RepositorySetup:
             self._api.do(repo, "POST", "labels", body)
 
     def create_webhook(self, repo: str, url: str, secret: str, events: Sequence[str]) -> None:
-        """Create a webhook in a repository; one with this URL gets the secret and the events.
+        """Create a webhook in a repository, or update its existing one with this URL.
 
         https://docs.github.com/rest/repos/webhooks#create-a-repository-webhook
         https://docs.github.com/rest/repos/webhooks#update-a-repository-webhook

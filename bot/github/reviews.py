@@ -93,8 +93,8 @@ class ReviewReplies:
     def _reply_in_review(self, repo: str, number: int, left: Mapping[str, str], body: str) -> None:
         """Reply in several threads with one review.
 
-        `left` maps each thread to the key of its reply. Deleted threads are skipped; if all are
-        deleted, raises `Refused`.
+        `left` maps each thread to its own key, derived from the key given to `reply`. Deleted
+        threads are skipped; if all are deleted, raises `Refused`.
         """
         review, pending = self._pending_review(repo, number, left.values())
         refusals: list[Refused] = []

@@ -1,7 +1,8 @@
 """Records commands from the command line, the pages and the API.
 
 The caller has checked access. On the command line that is write permission on the database file; on
-pages and in the API it is the page token or the person's role (`Reach.check_command`).
+pages and in the API it is the page token (`MERGEWRIGHT_PAGE_TOKEN`), which the whole server shares,
+or the person's role (`Reach.check_command`).
 """
 
 import re

@@ -24,8 +24,9 @@ class Relevance:
 
         If the payload names a pull request that is not known yet, such as 34, without its branch,
         the subject is `other:34`. Such pull requests are looked up together, with one query for
-        each repository, after those of sessions have been read. For an issue without a session or
-        trigger, the subjects are the issues whose sessions wait for it.
+        each repository, after those of sessions have been read. If an issue has no session, and no
+        label or assignee that requests an agent, the subjects are the issues whose sessions wait
+        for it.
         """
         subject = changed.subject
         kind, _, name = subject.partition(":")

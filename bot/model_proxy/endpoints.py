@@ -33,7 +33,7 @@ _RUN_TOKEN = re.compile(r"(?P<session>[a-z0-9-]+)_(?:r(?P<run>[0-9]{1,9})|steps)
 
 
 class ModelUnavailable(Exception):
-    """The proxy cannot serve a request. The message is shown to the agent and to people."""
+    """The proxy cannot serve a request or a run. The message is for agents and people."""
 
     def __init__(self, why: str, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> None:
         super().__init__(why)

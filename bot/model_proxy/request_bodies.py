@@ -46,10 +46,10 @@ def is_changed(path: str) -> bool:
 
 
 def countable(path: str, body: bytes) -> tuple[bytes, str]:
-    """Return the body to send, which makes the response report its usage, and the model's name.
+    """Return a pair: the body to send, and the model's name, which is empty if `body` has none.
 
-    Only `stream_options` is changed. Of a duplicate field, the last value is kept. The name is
-    empty if `body` has none. Raises `ModelUnavailable` for a body that is not a JSON object as
+    To make a stream report its usage, `stream_options` is changed; nothing else is. Of a duplicate
+    field, the last value is kept. Raises `ModelUnavailable` for a body that is not a JSON object as
     expected, and for a background response.
     """
     try:

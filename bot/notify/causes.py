@@ -156,7 +156,7 @@ def digest(
     """Return the cause of a digest: what needs people now, and what ended in the day before `at`.
 
     `at` is in the notifier's time zone. `page` is the URL of the web pages, with a trailing slash.
-    Settings with `projects` limit the digest to sessions of these, without incidents.
+    If the settings name `projects`, the digest has only sessions of these, and no incidents.
     """
     return Cause(
         id=f"digest {at.date().isoformat()}",

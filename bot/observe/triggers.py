@@ -45,8 +45,8 @@ def frozen_by_label(reading: IssueSnapshot, before: Frozen | None, now: datetime
 
     Everybody who may set labels may freeze.
 
-    `before` is the last known freeze. It is used if the timeline that was read lacks the event
-    that added the label. Without it, the freeze is by an unknown person at `now`.
+    If the timeline that was read lacks the event that added the label, returns `before`, the last
+    known freeze; if that is None, returns a freeze by an unknown person at `now`.
     """
     if not has_any(reading.labels, {FREEZES}):
         return None

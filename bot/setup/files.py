@@ -134,7 +134,7 @@ def configuration(
 
 
 def write(folder: Path, text: str, secrets: Mapping[str, str], key: str = "") -> None:
-    """Write the files, readable only by this user, with a new token for the page.
+    """Write the files, readable only by this user. The secrets get a new token for the web pages.
 
     `text` is the configuration, `secrets` are values by environment variable, `key` is the App's
     private key or empty. Raises `OSError`; existing files are not overwritten. If some file cannot

@@ -233,8 +233,8 @@ def replies_by_command(
 ) -> Mapping[str, CommandReply]:
     """Return the replies to commands, by the command's key.
 
-    `unrecorded` are replies that are missing from the outbox, by action key. In mode `observe`, for
-    example, no reply is recorded.
+    `unrecorded` are replies that are missing from the outbox, by action key. For example, none is
+    recorded while the project's mode is `Mode.OBSERVE`.
     """
     actions = (entry.action for entry in outbox)
     replies = {

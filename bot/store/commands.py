@@ -125,8 +125,8 @@ class CommandsTable(StoreTable):
     def outcome(self, key: str) -> str | None:
         """Return why a command was refused; empty if it was granted, None while undecided.
 
-        A command that opened a session is stored as refused too, for the reason that a session was
-        opened. For an unknown command, returns None.
+        A command that opened a session is also stored as refused, so that it opens no other one;
+        the text is then `SESSION_OPENED`. For an unknown command, returns None.
         """
         row = self._first(OUTCOME, (key,))
         return None if row is None else str(row["refusal"])

@@ -70,7 +70,10 @@ class Writer:
     """Runs all writes in one thread and commits pending ones together, in submission order."""
 
     def __init__(self, open_connection: Callable[[], sqlite3.Connection], path: Path) -> None:
-        """Hold the write lock only while calling `open_connection`. Raises `StoreFailure`."""
+        """Take the `WriteLock`, open the connection, release the lock, and start the thread.
+
+        Raises `StoreFailure`.
+        """
         self.fence: Fence | None = None
         self.on_damage: Callable[[StoreDamaged], None] = lambda damage: None
         self._lock = WriteLock(path, BUSY_SECONDS)
@@ -322,9 +325,9 @@ class DatabaseFile:
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for a `with` block with one query, which sees one snapshot by itself.
+        """Yield a connection, without a transaction, for a `with` block that runs only one query.
 
-        Raises `StoreFailure`.
+        Several queries might see different snapshots. Raises `StoreFailure`.
         """
         if self._closed.is_set():
             raise StoreClosed(f"the database {self.path} was closed")

@@ -107,8 +107,8 @@ class ExpiryTable(StoreTable):
     def delete_session(self, session: str, now: datetime) -> bool:
         """Copy a session's usage to the ledger and delete all its rows, in one transaction.
 
-        Returns False, with nothing deleted, if the session is unknown, open, due, or in the view
-        `live`.
+        Returns False, with nothing deleted, if the session is unknown, has not ended, is due to be
+        reconciled, holds a slot, or has actions to execute.
         """
 
         def work(connection: sqlite3.Connection) -> bool:

@@ -101,7 +101,7 @@ def this_process() -> str:
 
 
 def may_run(former: str) -> bool:
-    """Whether a former leader may still run, even if suspended. False if its name is empty."""
+    """Whether a former leader's process might still exist. False if the name is empty."""
     return bool(former) and not _gone(former)
 
 

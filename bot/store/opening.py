@@ -94,7 +94,7 @@ def check_whole(path: Path) -> None:
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """Open a connection for reading. Raises `StoreUnusable`, also if the file is missing."""
+    """Open a connection for reading. Raises `StoreUnusable` if the file cannot be opened."""
     if not path.is_file():
         raise StoreUnusable(
             f"there is no database {path}: `mergewright serve` creates it; check the folder"

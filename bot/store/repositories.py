@@ -61,7 +61,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
 
 class FetchedFile(Struct, frozen=True, kw_only=True):
-    """The configuration file as read from the default branch. If there is none, `text` is empty."""
+    """The configuration file as read from the default branch, which may have none."""
 
     repository: str
     head: str  #: The commit it was read from.

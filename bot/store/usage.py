@@ -1,8 +1,8 @@
 """The usage of models by session, run and UTC day, in tokens, dollars and active seconds.
 
 A run's usage may be counted twice: by its program, in its own files, and by the model proxy, from
-the responses. Either may miss something. The count with more tokens is used, or the later count if
-they are equal. An agent can forge its own count, so the cost of the proxy's tokens is the minimum.
+the responses. Either may miss something. The count with more tokens is used; of equal counts, the
+one recorded last. An agent can forge its count, so the cost of the proxy's tokens is the minimum.
 """
 
 import sqlite3
@@ -287,8 +287,8 @@ def add_run_usage(
 ) -> None:
     """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
 
-    `usage` is that of the whole run so far. Unpriced tokens and dollars may decrease: prices become
-    known, and the program may name other prices than the proxy. Wakes sessions as `STEPS` says.
+    `usage` is the whole run's. Dollars and unpriced tokens may decrease: prices become known or
+    differ between program and proxy. At multiples of `STEPS`, wakes sessions with the same budget.
     """
     (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()

@@ -61,7 +61,7 @@ class _JoiningTransport(asyncio.Transport):
 
     uvicorn writes the head and the body of a response one after the other. Two system calls would
     cost more, and wake the client twice. The other methods that uvicorn calls are those of the
-    transport.
+    wrapped transport.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -72,7 +72,7 @@ class _JoiningTransport(asyncio.Transport):
             setattr(self, name, getattr(transport, name))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send the data at the end of the event loop's current step; a large part at once."""
+        """Send the data at the end of the event loop's current step, or immediately if large."""
         if not self._parts:
             self._loop.call_soon(self._send)
         self._parts.append(bytes(data))
@@ -328,7 +328,7 @@ class HttpServer:
 
 
 async def log_failure(problem: Exception, scope: Scope) -> None:
-    """Log an exception, except an `HTTPException`, because the response does not show it."""
+    """Log an exception unless it is an `HTTPException`, whose text the response contains."""
     if not isinstance(problem, HTTPException):
         _log.error("%s failed", scope["path"], exc_info=problem)
 

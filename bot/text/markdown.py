@@ -82,7 +82,7 @@ def visible(text: str) -> str:
     URL, alternative texts of images, titles of links and images, footnotes without a reference,
     and words after the language of a code block. Link references are replaced by URLs, and entities
     by characters. Code is unchanged. The text is cut to `MAX_LENGTH`, and its line ends become
-    newlines. Of a text that is not parsed (`_MAX_SIGNS`), more is removed.
+    newlines. A text with too much markup to parse (`_MAX_SIGNS`) loses all that may be hidden.
     """
     text = _newlines(text)
     return _Page(text).render() if any(sign in text for sign in _HIDING) else text

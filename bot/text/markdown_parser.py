@@ -79,10 +79,9 @@ def _image(state: StateInline, silent: bool) -> bool:
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
     """Yield edits that remove from a link or image what pages do not show.
 
-    The link or image was just parsed. Its label is between the positions `start` and `label`, and
-    pages show the label only up to the position `shown`: `start` for an image, whose label is
-    removed, and `label` for a link, whose label is kept. A title is removed, and a reference is
-    replaced by its URL.
+    The link or image was just parsed. Its label begins at position `start` and ends at position
+    `label`. A link's label is kept: `shown` equals `label`. An image's label is removed: `shown`
+    equals `start`. A title is removed, and a reference is replaced by its URL.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

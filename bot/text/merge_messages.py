@@ -69,7 +69,7 @@ def trailers(messages: Iterable[str], authors: Iterable[str] = ()) -> tuple[str,
     """Return the `Co-authored-by` and `Signed-off-by` lines of messages, then those for authors.
 
     Each author (`NAME <EMAIL>`) is credited as a co-author. An address gets one line of each kind.
-    Returns at most 50 lines, and leaves out lines without a name and an address, and names with a
+    Returns at most 50 lines. Omits lines that lack a name or an address, and lines whose name has a
     mention, a command or a closing keyword.
     """
     found: dict[tuple[str, str], str] = {}

@@ -235,9 +235,9 @@ def dropped_line(actor: str, count: int, why: str) -> Line:
 
 
 def status_line(status: str, because: str, *, is_new: bool) -> Line:
-    """Return the sentence for a decision, which is `because` unchanged.
+    """Return the sentence for a decision: the text `because`, unchanged.
 
-    It is a detail unless the decision changed the status (`is_new`) to one of `_NEWS`.
+    The line is `minor` unless the decision changed the status (`is_new`) to one of `_NEWS`.
     """
     return Line(because, _NEWS.get(status, "calm"), minor=not is_new or status not in _NEWS)
 

@@ -28,8 +28,9 @@ class PageToken:
     def opens(self, token: str) -> bool:
         """Whether `token` is the page token, compared in constant time.
 
-        Raises 429 if visitors have tried too many wrong tokens within a minute, even if this one is
-        right; a wrong one tried before in that time gives False. Signed-in browsers stay signed in.
+        Raises 429 if visitors have tried too many wrong tokens within a minute, even if `token` is
+        right. If `token` is one of those wrong tokens, the result is False instead of the error.
+        Signed-in browsers stay signed in.
         """
         if self._guesses.is_known(token):
             return False

@@ -101,9 +101,9 @@ class BoardChoices(Struct, frozen=True, kw_only=True):
 class Views:
     """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist.
 
-    `seen_by` returns the views of one visitor, for whom sessions of other projects do not exist.
-    Other views have no visitor, so methods that depend on a visitor fail. The rest, such as `cards`
-    and `events`, read data once for many visitors.
+    `seen_by` returns the views of one visitor. In these, projects that the visitor may not read do
+    not exist. Views from elsewhere have no visitor, so methods that depend on a visitor fail. The
+    other methods, such as `cards` and `events`, read data once for many visitors.
     """
 
     reach: Reach  #: Of the visitor.

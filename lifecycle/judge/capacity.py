@@ -213,8 +213,9 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. No place is reserved in a group that includes every
-    session of the full groups: when one of these ends, a place becomes free in this group, too.
+    the groups of each session with a slot. For example, no place is reserved in a project's group
+    if all sessions in the full groups belong to the project: whichever of them ends first frees a
+    place in the project's group, too.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

@@ -140,7 +140,7 @@ PAUSES: Final[tuple[Row, ...]] = (
 def pause(view: SessionView) -> Found:
     """Return the first finding of `PAUSES`, and when time alone may change it.
 
-    Either may be None. No function of `PAUSES` is called if the facts rule out any finding.
+    Either may be None. If the facts rule out every finding, no function of `PAUSES` is called.
     """
     facts = view.facts
     may_rest = facts.removed or facts.archived or facts.work.disk or view.is_chat

@@ -50,7 +50,7 @@ def first(rows: tuple[Row, ...], view: SessionView) -> Found:
 
 
 def blocked(view: SessionView) -> Finding | Recheck | None:
-    """The agent has reported an error for too long; a usage limit counts from its reset."""
+    """The agent has reported an error for too long; time before a usage limit resets is ignored."""
     if view.last_availability is not _BLOCKED:
         return None
     agent = view.facts.agent

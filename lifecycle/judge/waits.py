@@ -100,7 +100,7 @@ def last_event(view: SessionView) -> datetime:
     """Return the time of the last known event by the agent, the bot, a person, a check or a push.
 
     Of a person's events, these count: commands, and on the pull request a new base branch and
-    comments that are `allowed`.
+    comments by people who may give commands.
     """
     facts, pull = view.facts, view.pull
     times = [facts.created, facts.restored_at, view.instructed_at, facts.agent.since]

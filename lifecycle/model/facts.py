@@ -112,7 +112,7 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 class Exit(Struct, frozen=True, kw_only=True):
-    """The proven end of a program: its supervisor recorded it, or its runtime was lost."""
+    """The proven end of a program, by its supervisor's record or, without one, by other proof."""
 
     at: datetime
     code: int | None = None  #: Exit code, or None if a signal ended it or the code is unknown.
@@ -124,7 +124,10 @@ class Exit(Struct, frozen=True, kw_only=True):
 
 
 class ProbeFailure(Struct, frozen=True, kw_only=True):
-    """Consecutive probes that failed or contradict each other, all with the same evidence."""
+    """Consecutive rounds in which the probes of runtime and program failed or disagreed.
+
+    The `evidence` is the same in all rounds.
+    """
 
     since: datetime
     evidence: str  #: What the probes showed, without times; other evidence starts a new count.
@@ -331,7 +334,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The recorded outcome of a session: a merge replaces it, and a restore removes it."""
+    """The recorded outcome of a session. A merge replaces it; restoring the session removes it."""
 
     status: Status
     reason: Reason

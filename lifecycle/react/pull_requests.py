@@ -113,7 +113,7 @@ def update_asked(judged: Judged) -> Wanted:
 
 
 def rerun(judged: Judged) -> Wanted:
-    """Rerun cancelled and failed flaky checks once for each head, unless others are to be fixed."""
+    """Rerun cancelled checks and flaky failures once per head, unless other checks need a fix."""
     view, pull = judged.view, judged.view.pull
     if pull is not None and view.rerunning:
         runs = tuple(check.run_id for check in view.rerunnable_checks if check.run_id is not None)

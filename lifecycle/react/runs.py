@@ -27,7 +27,7 @@ _RESTS_IN_CHAT: Final = _RESTS | {
 
 
 def start(judged: Judged) -> Wanted:
-    """Start the first run, or the first one after a restore."""
+    """Start the first run of a new or restored session."""
     facts = judged.view.facts
     run = max(1, facts.run)
     if not any(key.kind is KeyKind.START and key.run == run for key in facts.pending):

@@ -201,8 +201,8 @@ class SessionView(CommandQueries):
         """Return the removal of this head from the merge queue after the bot had added it.
 
         https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue
-        None if the bot never queued this head or queued it again, or if a person has given `cancel`
-        or another `merge` since.
+        None if the bot never queued this head, if the head was queued again, if a person cancelled
+        the merge, or if a person has given `merge` for this head since the removal.
         """
         pull, done = self.pull, self.facts.done
         if pull is None or pull.dequeued is None:
@@ -244,7 +244,7 @@ class SessionView(CommandQueries):
 
     @property
     def rerunnable_checks(self) -> list[Check]:
-        """The cancelled checks and the flaky ones of `checks_to_fix`, without commit statuses.
+        """All cancelled checks and all `checks_to_fix`, without commit statuses.
 
         Empty if one of `checks_to_fix` is not flaky, or if checks failed in the merge queue.
         """

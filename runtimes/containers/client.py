@@ -297,8 +297,8 @@ def _remove_ended(engine: "Engine", name: str) -> None:
     """Remove the container and wait until it is gone, if its engine answers.
 
     The wait ends after a minute if the requests time out, and after 1.5 seconds if the engine says
-    that it is already removing the container. Docker 20.10 does not answer a request that arrives
-    while it removes the container (measured: 1 of 300), so each request has a short time-out.
+    that it is already removing the container. Docker 20.10 may not answer a request that arrives
+    during the removal (measured: in 1 of 300 removals), so each request has a short time-out.
     """
     from engine import Engine, EngineError, EngineTimeout
 

@@ -105,7 +105,7 @@ def _connected() -> _socket.socket:
 
 
 def _moved(number: int) -> int:
-    """Return a copy of a descriptor with a number that the program does not use."""
+    """Copy a descriptor to a number that the agent's program does not use; return the number."""
     copy: int = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _FREE)
     return copy
 

@@ -108,8 +108,8 @@ def collect(mirror: Mirror, workspace: Worktree, commit: str, most_mb: int) -> N
     """Copy the LFS files of a session's new commits from its workspace into the mirror.
 
     The files are hostile input: a copy is kept only if it has the size and the checksum that the
-    commit names. At most `most_mb` megabytes are copied. Files that are missing or not copied are
-    only left out. Raises `GitFailure`.
+    commit names. At most `most_mb` megabytes are copied. All other files are skipped without an
+    error. Raises `GitFailure`.
     """
     left = most_mb * _MEGABYTE
     for one in _unpublished(mirror, commit):
@@ -138,7 +138,7 @@ def upload(mirror: Mirror, commit: str) -> list[LfsObject]:
 
 
 def _unpublished(mirror: Mirror, commit: str) -> list[LfsObject]:
-    """Return the LFS files in `commit` and its ancestors that are on no branch of GitHub.
+    """Return the LFS files of the commits that a push of `commit` publishes.
 
     Returns none if `commit` itself does not use LFS.
     """

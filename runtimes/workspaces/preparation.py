@@ -23,9 +23,9 @@ def prepare(
     of it is preserved as the work of `run`, and the branch begins at the session's known work,
     whether pushed, fetched or preserved. Without known work, it begins at `base`. Safe to repeat.
 
-    Returns the commit on which the work is based. Returns None if nothing was made, because
-    `may_make`, called right before, forbade it, or because another bot had just made the workspace.
-    Raises `GitFailure`.
+    Returns the commit on which the work is based, also for a workspace that was kept. Returns None
+    only if `may_make`, called right before a workspace is made, forbade it, or if another bot had
+    just made the workspace. Raises `GitFailure`.
     """
     at = base if is_sha(base) else mirror.head_of(base)
     if at is None:

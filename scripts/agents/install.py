@@ -59,7 +59,7 @@ def install(program: str, release: Release) -> Path:
 def _install_from_npm(folder: Path, release: Release) -> None:
     """Install a package whose hash is the listed one. Raises `CannotRun`.
 
-    npm itself checks the packages that it depends on against the registry only.
+    npm checks the package's dependencies against the hashes of the registry only.
     """
     package = f"{release.npm}@{release.version}"
     _run(["npm", "pack", "--silent", "--pack-destination", str(folder), package])

@@ -1,4 +1,7 @@
-"""Uses a generated client, whose dependencies it needs. Arguments: its FOLDER, URL, TOKEN."""
+"""Uses a generated client, whose dependencies must be installed.
+
+Arguments: the client's FOLDER, the server's URL, and a TOKEN for the server.
+"""
 
 import importlib
 import sys

@@ -1,6 +1,6 @@
 """Compares the start of an agent's program in a container of Docker with `docker run` by hand.
 
-With an engine of its own. Without one, it is left out.
+The benchmark starts its own Docker engine, and is left out where that is not possible.
 """
 
 import os

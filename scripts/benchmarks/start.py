@@ -1,4 +1,4 @@
-"""Compares the time from a label to a running agent with that by hand, and with a sandbox.
+"""Compares three ways to start an agent: by a label, by a label in a sandbox, and by hand.
 
 What a sandbox adds is compared with the time of a bare `bwrap` that starts Python.
 """
@@ -59,8 +59,8 @@ memory-per-session-mb = 0
 def run() -> dict[str, Figure]:
     """Start agents by a label, without and in a sandbox, and by hand, in alternation.
 
-    What a sandbox adds is the median difference between the two starts of a round, of which each
-    comes first in every other round.
+    What a sandbox adds is the median difference between a round's starts with and without it. These
+    two starts swap their order from round to round.
     """
     kinds = [_NONE]
     if why := ISOLATIONS[_SANDBOX].unavailable():

@@ -91,7 +91,7 @@ class Mutant(NamedTuple):
         return f"{self.table.name} {self.says}: {self.change}"
 
     def of(self, table: Rowed) -> Rowed:
-        """Return the table with the mutation; names of rows keep their order."""
+        """Return the mutated table; a mapping's keys keep their order even if rows are swapped."""
         if not isinstance(table, Mapping):
             return self._wrong(table)
         names = [*table]

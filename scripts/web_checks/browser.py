@@ -74,7 +74,7 @@ class Browsers:
             self.problems.append(f"{request.frame.url} loads {request.url}")
 
     def _note_message(self, message: ConsoleMessage) -> None:
-        """Note an error, unless it is the status of the page, or that its person has signed out."""
+        """Note an error, except the page's HTTP status and the 401 of `/events` when signed out."""
         page = message.page.url if message.page else ""
         source = message.location.get("url", "")
         signed_out = "401" in message.text and urlsplit(source).path == "/events"

@@ -52,7 +52,7 @@ _PASTE = """(text) => {
 
 
 class Demo:
-    """The demo as a person sees it who keeps it running."""
+    """The demo as `scripts/demo --keep` starts it, used by people in a browser."""
 
     def __init__(self, browsers: Browsers, stage: Stage, folder: Path) -> None:
         self._browsers = browsers

@@ -1,4 +1,4 @@
-"""Commits whose messages are in an encoding of which git shows nothing are not pushed."""
+"""A commit is not pushed if its encoding makes git show its message as empty."""
 
 from lifecycle.model.status import Reason
 from tests.act.test_runs import refuses_to_publish

@@ -83,7 +83,7 @@ def test_commits_are_signed_in_the_workspace_before_they_are_pushed(site: Site, 
 
 
 def before(target: type, name: str, call: int = 1) -> Callable[[Site, Any], None]:
-    """Have the bot be killed right before a method's effect, when it is called this time."""
+    """Have the bot be killed right before the effect of a method's `call`-th call."""
 
     def killed(site: Site, patch: pytest.MonkeyPatch) -> None:
         original, calls = getattr(target, name), list[object]()

@@ -1,4 +1,4 @@
-"""What a person types reaches the terminal at most once, and messages wait for its end."""
+"""A person's keys reach the terminal at most once; messages wait until the person stops typing."""
 
 from datetime import timedelta
 

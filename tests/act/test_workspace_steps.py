@@ -34,7 +34,7 @@ def running(site: Site) -> set[str]:
 
 
 def deferred(result: ActionResult) -> str:
-    """The reason of an action that is looked at again at a known time, which is no attempt."""
+    """Return why an action was deferred to a known time, without an attempt being counted."""
     assert isinstance(result, RetryLater), result
     assert result.at is not None
     return result.why

@@ -52,7 +52,7 @@ def test_a_leader_that_is_gone_is_replaced_after_the_duration_of_its_lease(
 def test_a_leader_that_renews_its_lease_is_not_replaced(
     store: Store, lease: LeaderLease, ahead: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The waiting bot's clock moves only after it saw a renewal: a busy machine changes nothing."""
+    """The test moves the waiting bot's clock only after that bot, however slow, saw a renewal."""
     passed, looks = 0.0, list[float]()
 
     def clock() -> float:

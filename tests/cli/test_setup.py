@@ -195,7 +195,7 @@ def test_an_app_of_another_owner_is_refused(browser: Browser, tmp_path: Path) ->
 def test_an_interrupted_setup_says_what_is_left_to_do(
     github: FaultyGitHub, tmp_path: Path, created: bool
 ) -> None:
-    """Ctrl-C before the App's keys arrive leaves no file; after that it skips the wait."""
+    """Ctrl-C leaves no file before the keys arrive; later, it ends the wait for installation."""
     command = [MERGEWRIGHT, "setup", "acme/widgets", "--url", URL, "--folder", str(tmp_path)]
     with subprocess.Popen(
         [*command, "--api-url", f"{github.url}api/v3/", "--organization"],

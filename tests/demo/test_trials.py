@@ -155,7 +155,7 @@ _INTEGRITY = (
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that the installation runs; npm fetches "the package"."""
+    """The commands that the installation runs. A fake npm "downloads" the text "the package"."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     commands: list[list[str]] = []
 

@@ -50,7 +50,7 @@ def app(clock: Clock) -> Iterator[GitHub]:
 def installed(mock: respx.MockRouter, clock: Clock, ahead: timedelta = timedelta()) -> respx.Route:
     """Let the App be installed; each of its tokens has a number and lives an hour.
 
-    GitHub's clock is so far `ahead`.
+    GitHub's clock is ahead of `clock` by `ahead`.
     """
     mock.get(f"{REPO}/installation").respond(json={"id": 99})
     made = iter(range(1, 1000))

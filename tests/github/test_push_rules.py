@@ -32,7 +32,7 @@ ME = PushActor(typename="User", login="wright")
 def branch(
     *allowed: PushActor | None, pushes: bool = False, total: int = 0, **fields: Any
 ) -> BaseRef:
-    """A base branch that restricts pushes to these actors, and whether the bot may push."""
+    """Return a base branch that restricts pushes to `allowed`; the bot may push if `pushes`."""
     nodes = tuple(PushAllowance(actor=actor) for actor in allowed)
     listed = NewestNodes(total_count=total or len(nodes), nodes=nodes)
     rule = {"restricts_pushes": True, "push_allowances": listed, **fields}

@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 
 class Keeper:
-    """Retention over one site without a running bot, which releases workspaces at once."""
+    """Retention over one site; as no bot is running, `Keeper` releases workspaces at once."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

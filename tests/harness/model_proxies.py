@@ -116,7 +116,7 @@ class Agent:
         return self.models.paths.proxy_socket
 
     def another_proxy(self) -> ModelProxy:
-        """The proxy of the same installation, as its next bot makes it."""
+        """Another proxy for the same installation, as a restarted bot makes it."""
         store = self.models.store
         return ModelProxy(
             self.models.of_token,

@@ -20,7 +20,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Read on demand: every test worker collects, but one runs the tests."""
+        """Parsed on demand: every test worker collects the tests, but only one runs them."""
         return parsed(self.path.read_text(encoding="utf-8"))
 
     @property
@@ -34,9 +34,10 @@ class Module:
 
 
 def parsed(source: str) -> ast.Module:
-    """Parse Python code beside threads that parse, too, such as to print a traceback.
+    """Parse Python code; repeat this if it fails because another thread parses at the same time.
 
-    In Python 3.11 they share a counter, so that one of them fails: CPython's issue 106905.
+    Threads parse, for example, to print a traceback. In Python 3.11, all threads share a counter
+    of the parser: CPython's issue 106905.
     """
     while True:
         try:

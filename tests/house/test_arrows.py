@@ -80,7 +80,7 @@ ALL = modules(*PACKAGES)
 
 
 def part(name: str) -> str:
-    """The package of a module, directly below its top-level package; empty for that itself."""
+    """The second part of a module name, such as `store` in `bot.store.schema`; empty for `bot`."""
     return name.split(".")[1] if "." in name else ""
 
 

@@ -83,7 +83,7 @@ def test_scripts_are_executable_and_documented() -> None:
 
 
 def test_public_class_names_are_unique() -> None:
-    """One word, one meaning. The stand-in for GitHub shares no code with the bot."""
+    """One word, one meaning. `bot.demo` is exempt, because it shares no code with the bot."""
     names = [
         node.name
         for module in modules("bot", "config", "lifecycle", "runtimes")

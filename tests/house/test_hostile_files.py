@@ -1,4 +1,4 @@
-"""Files that agents write are opened in two modules only, which follow no links and map nothing."""
+"""Files that agents write are opened in two modules only, which follow no links and use no mmap."""
 
 import ast
 

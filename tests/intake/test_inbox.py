@@ -301,7 +301,7 @@ def test_a_bots_command_counts_only_where_it_is_listed(store: Store, inbox: Inbo
     ("entry", "counts"), [("ci-bot[bot]", True), ("CI-Bot[bot]", True), ("ci-bot", False)]
 )
 def test_the_people_of_a_project_may_be_bots(store: Store, entry: str, counts: bool) -> None:
-    """Without the suffix it is a person's login."""
+    """An entry without the suffix `[bot]` is a person's login."""
     robot = comment("/mergewright pause", type="Bot")
     robot["comment"]["user"]["login"] = "Ci-Bot[bot]"
     project = ProjectSettings(repository="acme/widgets", people=(entry,))

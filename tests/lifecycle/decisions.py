@@ -29,7 +29,7 @@ def effects(found: Decision) -> list[do.Action]:
 
 
 def ordered(session: Facts, **policy: Any) -> list[do.Action]:
-    """The ordered actions without reports, the attention label and replies to commands."""
+    """The actions that the decision orders, except reports, the attention label and replies."""
     return [
         action
         for action in effects(decision(session, **policy))

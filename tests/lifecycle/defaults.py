@@ -1,4 +1,4 @@
-"""Rows of tables that hold each default of the policy to a decision it changes."""
+"""Rows of test tables; each pairs a default of the policy with a decision that depends on it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

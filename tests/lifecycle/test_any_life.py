@@ -178,7 +178,7 @@ _BREAKS = ("works", "commits", "commits and ends its turn", "crashes", "is kille
     )
 )
 def test_every_remark_reaches_the_agent_whatever_the_order_of_crashes(steps: list[str]) -> None:
-    """Or people are called. Only an agent that continues its work has received a message."""
+    """Or people are called. A remark counts as received only once the agent continues its work."""
     life = Life(park_seconds=9e9)
     memory = Memory(life)
     healing = ["ends its turn", "a minute passes", "works"] * 6

@@ -32,7 +32,7 @@ def starts(life: Life) -> list[do.Start]:
 
 
 def asked_for_pull(**policy: Any) -> Life:
-    """A chat with a commit that a person makes a pull request."""
+    """A chat in which the agent commits and a person then asks for a pull request."""
     life = chat(**policy).agent_commits().agent_rests()
     return life.person_commands(MAKES_PULL)
 

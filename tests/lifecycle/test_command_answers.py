@@ -136,7 +136,7 @@ def test_a_question_in_a_reply_ends_with_its_own_mark() -> None:
 @pytest.mark.parametrize("given", [12, 34, 0])
 @pytest.mark.parametrize("kind", ["why", "start", "review", "resume"])
 def test_a_command_is_answered_where_it_was_given(kind: str, given: int) -> None:
-    """On the issue too, while a pull request is open; for 0, on this machine alone."""
+    """On issue 12 even while pull request 34 is open; 0 means on the bot's machine only."""
     found = asking(kind, IN[S.REVIEW_PENDING], number=given)
     (reply,) = (a for a in found.actions if isinstance(a, do.Comment) and a.topic == "answer")
     assert reply.number == given

@@ -1,4 +1,4 @@
-"""GitHub says CLEAN and a required check is pending as we read it: people learn which check."""
+"""GitHub says CLEAN, but the bot sees a pending required check: people learn which check."""
 
 from typing import Any
 

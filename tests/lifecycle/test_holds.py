@@ -1,4 +1,4 @@
-"""Titles and labels that hold the merge of a pull request, and nothing else."""
+"""Titles and labels that hold the merge of a pull request but no other action."""
 
 from typing import Any
 

@@ -163,9 +163,10 @@ def test_every_wait_ends_within_its_limit_in_a_run_a_merge_or_a_notified_person(
 
 
 def waits(session: Facts, policy: Policy, first: Decision | None = None) -> timedelta:
-    """Return how long the wait lasts if neither GitHub nor the agent changes.
+    """Return how long a session waits if neither GitHub nor the agent changes.
 
-    Each message to the agent restarts the wait. The reply to a person's `pause` ends the wait.
+    The wait counts from the last message to the agent, if any. It ends with a notice to people, a
+    new run, a merge, the end of the session, or the reply to a person's `pause`.
     """
     began = NOW
     for now, found in future(session, policy, first):

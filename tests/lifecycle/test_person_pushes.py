@@ -1,4 +1,4 @@
-"""Pushes by people: the bot merges them, resets counts, and withholds requests from the agent."""
+"""Pushes by people: the bot merges them, resets counts, and stops sending the agent requests."""
 
 from datetime import timedelta
 from typing import Any

@@ -61,7 +61,7 @@ def judged() -> list[tuple[Facts, Decision]]:
 
 
 def sent(session: Facts, decision: Decision, as_is: Sent) -> Facts:
-    """The same facts after the decision's first message, or another if it has none, was sent."""
+    """The same facts with one sent message: the decision's first, or else a made-up one."""
     wanted = [action.key for action in decision.actions if isinstance(action, SendMessage)]
     key = wanted[0] if wanted else keys.forward("x").of_run(session.run)
     return replace(session, sent={key: as_is})
@@ -122,7 +122,7 @@ def test_a_receipt_of_an_earlier_run_is_not_awaited() -> None:
 def test_a_request_that_got_lost_is_repeated_or_a_person_notified_within_an_hour(
     fate: str, slot: bool
 ) -> None:
-    """A notification, another message, or a run that resumes the work; or it asks for a slot."""
+    """By a notification, a message, a run that resumes the work, or the session's slot request."""
     messages = {}
     for session, decision in with_messages():
         (key, *_) = [one.key for one in decision.actions if isinstance(one, SendMessage)]

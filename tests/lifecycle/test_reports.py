@@ -162,7 +162,7 @@ def test_a_report_shows_the_decision() -> None:
 
 
 def test_a_report_offers_no_command_that_is_refused() -> None:
-    """Of those whose refusal does not depend on a text; once for each state."""
+    """Checks one session for each state, and no command whose refusal depends on its text."""
     states: dict[tuple[object, ...], Facts] = {}
     for session in (*IN.values(), *every_trouble(), *every_session()):
         found = decision(session)

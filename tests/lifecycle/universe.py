@@ -285,7 +285,7 @@ def every_pull() -> Iterator[Pull]:
 
 
 def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
-    """Several pull requests, stacked ones, and the effects of people and reruns on one."""
+    """Pairs of pull requests, some stacked, and single ones with effects of people or reruns."""
     ones = (
         pull(branch=BRANCH, verdicts=(approval(),)),
         pull(branch=BRANCH, checks=(check(CheckState.FAILED),), comments=(remark(),)),

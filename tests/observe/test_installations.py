@@ -1,4 +1,4 @@
-"""Which repositories of the App's installations become projects, and stop being some."""
+"""Which repositories of the App's installations become projects, and which are removed again."""
 
 from itertools import combinations
 

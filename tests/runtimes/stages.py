@@ -108,7 +108,7 @@ class TmuxStage:
         self.runtime = Tmux(Options(data=self.data))
 
     def dir(self, name: str) -> Path:
-        """A run's folder; its program works in `work`."""
+        """A run's folder; its program works in the folder that the method `work` returns."""
         return self.folder / "runs" / name
 
     def work(self, name: str) -> Path:
@@ -200,7 +200,7 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
 
 
 def without_bubblewrap(isolation: str, monkeypatch: pytest.MonkeyPatch) -> Isolation:
-    """Return the isolation; its containers run short commands, too, instead of bubblewrap."""
+    """Return the isolation; an engine's short commands run in containers, not in bubblewrap."""
     needs(isolation)
     if isolation in _SOCKETS:
         monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "removed by this test")

@@ -1,6 +1,7 @@
 """Runs in containers whose engine is killed, started again, or gone for good.
 
-Each test starts its own Docker engine, and is skipped unless Docker answers and it runs as root.
+Each test starts its own Docker engine. Without root, or if the machine's Docker does not answer,
+the test is skipped.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""The outcomes of commands that are not granted to a session: refused ones, and starts."""
+"""The outcomes of commands that act on no session: refused commands, and starts, which open one."""
 
 import pytest
 

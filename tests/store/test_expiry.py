@@ -75,7 +75,7 @@ def ends(scenario: Scenario, name: str) -> None:
 
 
 def rows(store: Store) -> dict[str, int]:
-    """How many rows each table with sessions has; `sessions` too."""
+    """Return the number of rows of `sessions` and of each table with a column `session`."""
     with store.db.read() as connection:
         tables = [
             name

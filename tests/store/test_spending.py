@@ -75,7 +75,7 @@ def test_tokens_without_a_price_wake_the_other_sessions_of_the_repository(
 def test_usage_wakes_the_sessions_that_share_a_budget_of_the_day(
     scenario: Scenario, store: Store, shared: str
 ) -> None:
-    """Also those of another repository, and also when dollars turn out to be fewer."""
+    """Sessions of other repositories are woken too, and also when the recorded cost decreases."""
     others = {"repository": "acme/gears", "requester": "bob", "agent_name": "gill"}
     values = {
         1: {},

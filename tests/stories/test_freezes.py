@@ -1,4 +1,4 @@
-"""A bot freezes before the effect of each kind of action; what comes late does no lasting harm."""
+"""A bot process hangs before the effect of each kind of action; late effects do no lasting harm."""
 
 import os
 import re

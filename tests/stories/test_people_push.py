@@ -1,4 +1,4 @@
-"""People push to the agent's branch: their commits are kept, and the agent hands over."""
+"""People push to the agent's branch: their commits are kept, and the agent gets no work for now."""
 
 from datetime import datetime
 from typing import Any

@@ -132,7 +132,7 @@ def resume(bot: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def steps_of(folder: Path) -> list[str]:
-    """Return a bot's steps except `taken`: it passes that one even if it refuses the action."""
+    """Return a bot's steps except `taken`, which a bot records even if it refuses the action."""
     steps = (folder / "steps").read_text().splitlines()
     return [step for step in steps if not step.startswith(CrashPoint.TAKEN)]
 

@@ -216,7 +216,7 @@ def test_a_merge_at_another_head_is_refused(site: Site) -> None:
 
 
 def test_a_merge_can_be_repeated_after_the_head_changed(site: Site) -> None:
-    """A client that got no answer repeats its request; the pull request may be merged by then."""
+    """A client that got no answer may repeat its request after the pull request has changed."""
     session = site.session(1, pulls=(Pull(number=34, head=HEAD),))
     assert asked(site, session, kind="merge", head=HEAD).status_code == 202
     changed = Observation(session=session, pulls=(Pull(number=34, head="b" * 40),))

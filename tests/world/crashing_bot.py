@@ -36,9 +36,9 @@ _UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 
 class Mortal:
     """A crash point handler that kills the process at each crash point it has not seen.
 
-    After a kill while an action is between `taken` and `marked`, the next bot may find the action
-    done, and then it never reaches the action's remaining points. So meanwhile, the points of
-    `_UNNAMED` cause no kill, and a thread at `recorded` is blocked for up to five seconds. Before
+    While an action is between `taken` and `marked`, the points `delivered`, `sorted` and `observed`
+    cause no kill, and a thread at `recorded` is blocked for up to five seconds. Otherwise,
+    the next bot could find the action done, and never reach the action's remaining points. Before
     each kill, the handler waits for up to two seconds while another action is between `done` and
     `marked`.
     """

@@ -2,10 +2,11 @@
 
     python -m tests.world.freezing_bot CONFIG FOLDER
 
-A life that comes to an action whose kind has no file in FOLDER creates the file and is stopped, and
-the next life takes its place. Once the file `thaw` exists, all stopped lives continue, the last one
-first; the file of its kind then has what came of the effect: `done` or an exception. In the end the
-file `thawed` has their exit codes: 1 for each that saw that it was replaced.
+A life is one process of the bot. At an action whose kind has no file in FOLDER, it creates the file
+and is stopped, and the next life takes its place. Once the file `thaw` exists, all stopped lives
+continue, the last one first. Each writes the effect's outcome, `done` or an exception, to the file
+that it created. In the end the file `thawed` has their exit codes: 1 for each that saw that it was
+replaced.
 Everything is killed when standard input is closed; the bot needs a process group of its own.
 """
 

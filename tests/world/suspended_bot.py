@@ -2,9 +2,10 @@
 
     python -m tests.world.suspended_bot CONFIG FOLDER
 
-It waits at its decisions about the session SECOND and at its actions, creates the files `reconcile`
-and `action` in FOLDER, and continues once the file `gate` exists there. It appends each crash point
-to the file `steps`. Exits with 1 if the bot has lost its lease.
+It waits at each decision about the session `widgets-2`, where it creates the file `reconcile` in
+FOLDER, and at each action of any session, where it creates the file `action`. It continues once the
+file `gate` exists there. It appends each crash point to the file `steps`. Exits with 1 if the bot
+has lost its lease.
 """
 
 import os

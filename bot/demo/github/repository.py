@@ -113,7 +113,10 @@ class Repository(CheckedRepository):
 
     @locked
     def rename(self, name: str, by: str) -> None:
-        """Rename the repository. The old name redirects to it until another repository takes it."""
+        """Rename the repository.
+
+        The old name redirects to it until another repository takes the old name.
+        """
         before, known = self.full_name, self.world.repositories
         changes = {"repository": {"name": {"from": self.name}}}
         self.world.moved[before.lower()] = known.pop(before.lower())

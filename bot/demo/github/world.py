@@ -98,7 +98,7 @@ class App(Thing):
         return self.installation_id + owner.id
 
     def serves(self, repo: _Owned) -> bool:
-        """Whether the App, if it is `installed`, is installed on this repository."""
+        """Whether the App's installation includes this repository. Check `installed` first."""
         anywhere = self.owners is None or repo.owner.login.lower() in self.owners
         return anywhere and repo.id not in self.excluded
 

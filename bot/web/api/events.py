@@ -127,9 +127,9 @@ async def follow_log(
 ) -> ServerSentEvent:
     """Follow the lines that a run's program prints.
 
-    Lines arrive within a second. The `id` of each event is `RUN:CURSOR`, where CURSOR is the
-    `cursor` of its page. The stream ends after a page with `ended`; the next run's output is
-    another stream.
+    Lines arrive within a second. Each event has a page of lines as its `data`, and `RUN:CURSOR` as
+    its `id`, where CURSOR is the page's `cursor`. The stream ends after a page whose `ended` is
+    true; the next run's output is another stream.
     """
     begun, _, start = (last_event_id or after or "").partition(":")
     number, place = (int(begun), int(start)) if start else (run, None)

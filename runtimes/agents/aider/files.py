@@ -1,4 +1,4 @@
-"""The files of Aider: an analytics log, which is the run's spool, and chat histories.
+"""The files of Aider: chat histories, and an analytics log at the path `RunFiles.spool`.
 
 A chat history is Markdown for people.
 """

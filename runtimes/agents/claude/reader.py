@@ -315,7 +315,7 @@ class ClaudeReader(Reader):
                     self._answered = at
 
     def _end_turn(self, at: datetime) -> None:
-        """Record when the transcript's turn ended; drop the permission requests until then."""
+        """Record when the transcript's turn ended, and drop permission requests made by then."""
         self._recorded.ended = at
         self._asked = deque((one for one in self._asked if at < one[0]), _REQUESTS)
 

@@ -38,7 +38,7 @@ def dialog(files: RunFiles, screen: str) -> Dialog:
 def _form_screen(shown: str, questions: Sequence[Question]) -> FormScreen | None:
     """Parse the form on the screen. Return None if it is closed or shows none of these questions.
 
-    The program takes free text only as a note to a choice, so the form takes no free text.
+    The result takes no free text, because Codex takes it only as a note to a choice.
     """
     found = list(_FORM_CHOICE.finditer(shown))
     marked = [int(one[2]) for one in found if one[1]]

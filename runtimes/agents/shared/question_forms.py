@@ -110,8 +110,8 @@ def asked_form(
 ) -> Dialog:
     """Return the dialog of the form that a question tool shows; empty if none is recognised.
 
-    `asked` is the hook call of the last tool call, or None. `parse` takes the questions in its
-    arguments and returns the form on the screen, or None if the screen shows no form with them.
+    `asked` is the hook call of the last tool call, or None. `parse` gets the questions in that tool
+    call's arguments and returns the form on the screen, or None if no form shows these questions.
     """
     questions = parse_questions(asked.hook.tool_input) if asked else ()
     form = parse(questions)

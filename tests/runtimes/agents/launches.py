@@ -7,7 +7,7 @@ from runtimes.agents.base import LaunchSpec
 
 
 def command_line(launch: LaunchSpec) -> Sequence[str]:
-    """The program's own command line, with the prompt that a shell reads from its file first."""
+    """The program's own command line, with the prompt in place if a shell reads it from a file."""
     if launch.argv[:2] != ("/bin/sh", "-c") or not launch.argv[2].startswith("prompt="):
         return launch.argv
     script = launch.argv[2].replace("exec", r"printf '%s\0'")

@@ -86,7 +86,7 @@ def test_a_locked_database_is_read(tmp_path: Path) -> None:
 
 
 def endless(name: str) -> str:
-    """A query of the schema that does not end."""
+    """SQL that creates a view whose evaluation never ends."""
     return f"""create view {name} as with recursive n(x) as
         (select 1 union all select x + 1 from n) select x as text from n"""
 

@@ -88,7 +88,7 @@ def victim(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["openat2", "without openat2"])
 def _kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files are opened by the system call, and as on a machine that lacks it."""
+    """Each test runs twice: with openat2(2), and as on a machine that lacks it."""
     if request.param == "without openat2":
         kernel = safe_files._Kernel()
         kernel.open = kernel._walk

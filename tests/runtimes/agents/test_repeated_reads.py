@@ -29,7 +29,7 @@ STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec", "os.system
 
 @pytest.fixture(scope="module")
 def happened() -> list[str]:
-    """Return a list that collects costly events from now on; an audit hook cannot be removed."""
+    """Return a list of costly events, filled by an audit hook until the process ends."""
     noted: list[str] = []
     sys.addaudithook(lambda event, _: noted.append(event) if event in COSTLY | STARTS else None)
     return noted

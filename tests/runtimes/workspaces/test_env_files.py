@@ -1,4 +1,4 @@
-"""Files of the operator's in a workspace, which git there never takes up."""
+"""The operator's files in a workspace: git ignores them, and the bot does not preserve them."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an agent leaves in its checkout is preserved or refused with a reason, and removed."""
+"""Hostile checkouts: each is either preserved or refused with a reason, and removed afterwards."""
 
 import os
 import shutil

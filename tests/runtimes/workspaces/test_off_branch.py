@@ -68,7 +68,7 @@ def test_commits_beside_those_of_the_branch_are_not_adopted(worktree: Worktree, 
 
 
 def test_a_branch_of_any_bytes_has_a_name_that_can_be_stored(worktree: Worktree, git: Git) -> None:
-    """The agent may write the ref's file itself; what cannot be stored stops every session."""
+    """The agent may write the ref's file itself. An unstorable name would stop the bot."""
     tip = worktree.head() or ""
     head = git.commit(worktree.path, "a", "1")
     git(worktree.path, "reset", "-q", "--hard", tip)

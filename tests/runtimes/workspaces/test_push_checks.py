@@ -144,7 +144,7 @@ def test_commit_messages_that_skip_checks_are_found(
 def test_a_message_that_git_would_convert_is_found(
     worktree: Worktree, mirror: Mirror, git: Git, encoding: str
 ) -> None:
-    """Git reads nothing of a message in EBCDIC; what GitHub reads of it, no check would see."""
+    """Git shows an EBCDIC message as empty, so the checks would miss what GitHub reads in it."""
     git.commit(worktree.path, "a", "1")
     assert foreign_encoding(mirror.commits(mirror.take(worktree))) == ""
     named = ("-c", f"i18n.commitEncoding={encoding}")

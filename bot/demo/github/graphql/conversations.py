@@ -1,7 +1,7 @@
 """Accounts, issues, comments and timelines in the form of GraphQL.
 
-A view is a dictionary by GitHub's field names. A value may be an object of the world, which gets
-its own view when it is selected, or a function, which is called with the field's arguments.
+A view is a dictionary by GitHub's field names. A value may be an object such as an `Issue`, which
+gets its own view when it is selected, or a function, which is called with the field's arguments.
 """
 
 from collections.abc import Callable
