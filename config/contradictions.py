@@ -1,4 +1,4 @@
-"""Checks settings against each other, and suggests known names in place of unknown ones."""
+"""Finds errors that the settings' types do not reveal; suggests known names for unknown ones."""
 
 import difflib
 import os

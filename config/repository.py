@@ -1,6 +1,7 @@
 """A repository's own policy in `.github/mergewright.toml`: as strict as the server's or stricter.
 
-Settings whose values do not differ in strictness, such as the merge method, may have any value.
+`MAY_SET` has the settings that the file may contain. Those whose values do not differ in
+strictness, such as the merge method, may have any value.
 """
 
 import operator

@@ -258,7 +258,7 @@ class ActionDispatcher:
         """Merge `head`, which contains commits of others, into the workspace's branch.
 
         `into` is the commit that the branch must be at. The result is `CLASH` if `Mirror.join`
-        cannot merge the commits; the agent is then asked to merge them.
+        returns None, mostly because of a conflict; the agent is then asked to merge the commits.
         """
         mirror = self.locations.mirror(session.project)
         workspace = self.locations.workspace_of(session)

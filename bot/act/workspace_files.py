@@ -111,7 +111,10 @@ def upload_lfs(
 
 
 def keep_lfs(locations: Locations, session: Session, workspace: Worktree, commit: str) -> None:
-    """Copy the Git LFS files of a session's new commits into the mirror. Raises `GitFailure`."""
+    """Copy the Git LFS files of a session's new commits into the mirror.
+
+    Skips files that are missing, damaged or beyond the project's limit. Raises `GitFailure`.
+    """
     if most := _most(locations, session):
         lfs.collect(locations.mirror(session.project), workspace, commit, most)
 

@@ -42,8 +42,9 @@ class WorkspaceSteps:
     def set_up(self, session: Session, run: int) -> RetryLater | Rejected | None:
         """Run the project's `setup` commands, unless they have succeeded in this workspace before.
 
-        Returns None once they have succeeded, or if the project has none. Until then returns a
-        retry, or a rejection if they failed or cannot be isolated.
+        Returns None once they have succeeded, or if the project has none. Returns a rejection if
+        they failed or cannot be isolated. Until then, and while the container engine does not
+        answer, returns a retry.
         """
         lines = self.locations.projects[session.project].setup
         if not lines:

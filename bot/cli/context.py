@@ -214,7 +214,7 @@ def store(found: Settings, redact: Redaction | None = None) -> Iterator[Store]:
 
 
 def exit_code(failure: Exception) -> int:
-    """Return a command's exit code after a failure of the store or the server."""
+    """Return a command's exit code after a failure of the store or of the start of `serve`."""
     return StoreDamaged.EXIT_CODE if isinstance(failure, StoreDamaged) else PROBLEM
 
 

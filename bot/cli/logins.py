@@ -21,7 +21,7 @@ class StoredLogin(Struct, frozen=True, kw_only=True):
     login: str = ""  #: The token's owner when it was stored; empty for the page token.
 
     def __repr__(self) -> str:
-        """Leave out the token, which must not get into logs or errors."""
+        """Show only the login: the token must not get into logs or errors."""
         return f"StoredLogin(login={self.login!r})"
 
 

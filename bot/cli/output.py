@@ -71,9 +71,9 @@ def lines_of(
 
     For each line, it yields a function, which returns the line's text with secrets masked by
     `redact`; only lines that are printed need to be masked. The first call yields all lines, even
-    if the last one is not complete. Later calls yield a line only once its line end is written.
-    `read(start, end)` returns the file's bytes between two offsets. Escape sequences are removed,
-    except colours and styles if `ansi` is true.
+    if the last one is not complete. Later calls yield a line only once its line end is written;
+    lines of more than 1 MiB come in parts. `read(start, end)` returns the file's bytes between two
+    offsets. Escape sequences are removed, except colours and styles if `ansi` is true.
     """
     place, rest, first = 0, b"", True
 

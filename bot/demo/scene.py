@@ -66,7 +66,10 @@ class Task:
 
 
 class Scene:
-    """Sets up the stand-in for GitHub, and acts as CI and as reviewer on each new head."""
+    """Sets up the stand-in for GitHub, runs CI on each new head, and reviews heads that pass.
+
+    Heads of tasks that are not `played` are left to the person at the demo to review.
+    """
 
     def __init__(
         self,

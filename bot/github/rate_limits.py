@@ -122,7 +122,7 @@ class Backoff:
         self._failed: dict[str, int] = {}
 
     def next_try(self, name: str, failure: Exception) -> datetime:
-        """Count a failure; return when to retry: at the time that GitHub named, or with backoff."""
+        """Count a failure; return when to retry: at `TryLater.at` if set, else with backoff."""
         self._failed[name] = self._failed.get(name, 0) + 1
         if isinstance(failure, TryLater) and failure.at is not None:
             return failure.at

@@ -1,7 +1,7 @@
 """Parses webhook events into the subjects that may have changed.
 
-Payloads are only hints, because they arrive in any order: they say which issue or pull request to
-read from GitHub. Only new texts are taken from them, because the texts may contain commands.
+Payloads arrive in any order, so they are only hints: they say what to read from GitHub, and let the
+bot skip what concerns no session. Only new texts in them are used, as they may contain commands.
 https://docs.github.com/en/webhooks/webhook-events-and-payloads
 """
 

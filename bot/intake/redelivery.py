@@ -58,7 +58,7 @@ class Redelivery:
         self._cursors.set(_MARK, until)
 
     def _redeliver(self, attempt: DeliveryAttempt) -> None:
-        """Request one redelivery. Ignores a delivery that GitHub no longer has."""
+        """Request one redelivery. If GitHub no longer has the delivery, log that it is lost."""
         try:
             self._github.hook.redeliver(attempt)
         except Refused as refusal:

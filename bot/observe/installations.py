@@ -1,4 +1,4 @@
-"""Reads the App's installations. Their repositories become projects that need no configuration."""
+"""Makes projects of the App's repositories that match the setting `installation.repositories`."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -41,7 +41,7 @@ class Bar(Struct, frozen=True, kw_only=True):
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """A horizontal line of a chart, such as a limit."""
+    """A horizontal line of a chart, such as a limit; `y` is its distance from the upper edge."""
 
     y: float
     says: str  #: The tooltip.

@@ -55,11 +55,11 @@ class RefreshesTable(StoreTable):
         return self._first(IS_REQUESTED, (request.repository, request.subject)) is not None
 
     def mark_done(self, refresh: DueRefresh) -> None:
-        """Remove a refresh, unless it was requested again since `due` returned it."""
+        """Remove a refresh, unless it was requested again since the method `due` returned it."""
         self._execute(_REMOVE_REFRESH, columns(refresh))
 
     def postpone(self, refresh: DueRefresh, due: datetime) -> None:
-        """Postpone a refresh, unless it was requested again since `due` returned it."""
+        """Postpone a refresh, unless it was requested again since the method `due` returned it."""
         self._execute(_POSTPONE_REFRESH, {**columns(refresh), "later": due.timestamp()})
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class SecretForm(NamedTuple):
-    """The form of one kind of secret."""
+    """The form of one kind of secret: a pattern for a quick test, and that of the whole secret."""
 
     prefix: str  #: A short pattern for a quick test: every such secret contains a match of it.
     pattern: str  #: The pattern of the whole secret.

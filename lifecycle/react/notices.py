@@ -123,9 +123,9 @@ def post_review_result(judged: Judged) -> Wanted:
 
 
 def notify_people(judged: Judged) -> Wanted:
-    """Notify people once of each escalation, stall, pause and wait whose finding has a key.
+    """Notify people once of each escalation, stall and pause, and repeatedly of long waits.
 
-    The comment names the remedy.
+    The comment names the remedy. Nobody is notified of a `Finding` without a key.
     """
     if judged.cause:
         topic = "paused" if judged.status is Status.PAUSED else "attention"

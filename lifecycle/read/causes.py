@@ -1,7 +1,8 @@
-"""Finds the causes of messages to the agent, as keys without a run, or None.
+"""Finds the causes of messages to the agent. A cause is the message's key, without its run.
 
-While `SessionView.handed_to_human`, failed checks, conflicts and reviews are no causes. A try is a
-cause that was sent to the agent. Tries before a person's last push to the branch do not count.
+None means that there is no cause. While `SessionView.handed_to_human`, failed checks, conflicts and
+reviews are no causes, but all others are. A try is a cause that was sent to the agent. Tries before
+a person's last push to the branch do not count.
 """
 
 from collections.abc import Mapping

@@ -191,7 +191,10 @@ def _accept(listener: _socket.socket, engine: "Engine", name: str) -> _socket.so
 
 
 def _attend(control: _socket.socket, terminal: _socket.socket, program: dict[str, object]) -> bytes:
-    """Have the program run at this terminal; return the report of its end, which may be empty."""
+    """Have the container run the program at this terminal; return its report of the end.
+
+    The report is empty if the container ended without one, as when it was killed.
+    """
     at_terminal = os.isatty(0)
     saved = termios.tcgetattr(0) if at_terminal else []
     _begin(control, {**program, "size": _size()}, [_PORT] if program["port"] else [])

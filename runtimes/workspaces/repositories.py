@@ -171,10 +171,11 @@ def _ran(program: str, option: str, *words: str | Path) -> str:
 
 
 def pipe_of_git(*places: Path) -> str:
-    """Return a named pipe in these folders at which git would wait; empty if there is none.
+    """Return the path of a named pipe in these folders at which git would wait; else empty.
 
-    Git reads a checkout's files named `.git*` and below `.git`, and all of a repository's objects.
-    Raises `OSError`, and `subprocess.TimeoutExpired` if there are too many files.
+    The path is relative to the parent of the first folder. Git reads a checkout's files named
+    `.git*` and below `.git`, and all of a repository's objects. Raises `OSError`, and
+    `subprocess.TimeoutExpired` if there are too many files.
     """
     names = ("-name", ".git*", "-o", "-path", "*/.git/*", "-o", "-path", f"*{_OBJECTS}/*")
     if not (found := [*filter(Path.is_dir, places)]):

@@ -72,7 +72,10 @@ class Steering:
         return [*found, *self._uncommitted()] if patterns else found
 
     def _uncommitted(self) -> list[str]:
-        """Return entries of held files in neither their restored nor their committed state."""
+        """Return `git status` entries of steering files whose changes `put_back` would lose.
+
+        Such a file differs from both HEAD and the commit given to `hold`.
+        """
         _, patterns = self._held()
         own = self._status("--untracked-files=all", "--", *pathspecs(patterns))
         changed = set(self._changed()) if own else set()

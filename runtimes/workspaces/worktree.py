@@ -314,7 +314,7 @@ class Worktree:
         return self._git.shown(names)
 
     def write_lfs_files(self, names: Collection[str]) -> None:
-        """Write the files of Git LFS among `names` of which the checkout has pointers."""
+        """Replace pointers in the checkout by their LFS files, where the content is available."""
         with self._locked():
             lfs_checkout.write_files(self._git, names, self._status)
 

@@ -175,10 +175,10 @@ class Lives:
         return {}
 
     def wait_until_over(self, seconds: float, most_seconds: float) -> bool:
-        """Wait until all sessions are merged and their workspaces removed; False: they are not.
+        """Wait until all sessions are merged and their workspaces removed; return whether they are.
 
-        Gives up after `seconds` without progress or a fault, however slow the machine is, and after
-        `most_seconds` in any case; then logs what is left.
+        Progress and logged faults restart the time-out of `seconds`, so that a slow machine gets
+        enough time; `most_seconds` limits the whole wait. After a time-out, logs what is left.
         """
         began = time.monotonic()
         known = set[object]()

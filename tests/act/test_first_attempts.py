@@ -1,4 +1,4 @@
-"""An effect of an earlier attempt is looked for at GitHub only where there may be one."""
+"""GitHub is searched for an action's effect, unless the action certainly has none yet."""
 
 from collections.abc import Iterator
 from typing import Any

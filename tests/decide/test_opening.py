@@ -1,4 +1,4 @@
-"""Sessions opened, restored and closed by labels, assignments and merges."""
+"""Sessions opened by labels, assignments and commands, and ended by closed issues and merges."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -61,7 +61,7 @@ class _Asking(Shell):
 
 
 class HostStage(Protocol):
-    """A host, and actions of agents and of its user."""
+    """A host on which a test can restart the bot, act as the agent and find processes of runs."""
 
     host: LocalHost
     mirror: Mirror

@@ -47,7 +47,7 @@ def output(site: Site, tmp_path: Path) -> Output:
 
 @contextmanager
 def following(site: Site, query: str = "", last: str = "") -> Iterator[Iterator[dict[str, Any]]]:
-    """The pages of an open stream, each with the `id` of its event."""
+    """Open the log's stream; yield each event's `LogPage` as a dict, with the event's `id`."""
     headers = bearer() | ({b"last-event-id": last.encode()} if last else {})
     path = f"/api/v1/sessions/widgets-1/log/stream{query}"
     with site.http.stream("GET", path, headers=headers, timeout=PATIENCE) as response:

@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 
 
 class Problem(Exception):
-    """An error response in GitHub's words."""
+    """An error response, or the redirect for a renamed repository, in GitHub's words."""
 
     def __init__(
         self,

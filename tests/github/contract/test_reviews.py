@@ -23,7 +23,7 @@ def answers(github: GitHub, pull: Pull, *threads: str, key: str = "reply:1") -> 
 
 
 def bot_comments(pull: Pull) -> list[list[str]]:
-    """The bot's comments in each thread."""
+    """The first lines of the bot's comments, by thread."""
     every = [[c.body for c in one.comments if c.user.login == "wright"] for one in pull.threads]
     return [[body.partition("\n")[0] for body in bodies] for bodies in every]
 
