@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lifecycle.judge.signals import Ci
@@ -177,6 +177,7 @@ _BREAKS = ("works", "commits", "commits and ends its turn", "crashes", "is kille
         max_size=14,
     )
 )
+@example(["a review asks", "a minute passes", "exits"])
 def test_every_remark_reaches_the_agent_whatever_the_order_of_crashes(steps: list[str]) -> None:
     """Or people are called. A remark counts as received only once the agent continues its work."""
     life = Life(park_seconds=9e9)
@@ -188,6 +189,8 @@ def test_every_remark_reaches_the_agent_whatever_the_order_of_crashes(steps: lis
         memory.before(step)
         {**AGENT, **WORLD}[step](life)
         life.waits(0.1)
+    if life.facts.agent.exit is not None:
+        life.waits(3600)  # Whether the agent ended on purpose shows only if nothing more comes.
     if life.over or life.decision.status in (Status.NEEDS_INPUT, Status.STUCK):
         return
     assert {one.id for one in _remarks(life)} <= memory.received

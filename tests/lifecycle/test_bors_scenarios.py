@@ -140,7 +140,7 @@ APPROVALS: dict[str, Scenario] = {
         does=f"{MERGES} Comment:answer Comment:answer",
     ),
     "unapproved without an approval": Scenario(
-        ready(CANCEL), S.MERGEABLE, does="Comment:answer Comment:ready", says="No merge was req"
+        ready(CANCEL), S.MERGEABLE, does="Comment:answer Comment:ready", says="There is no mer"
     ),
     "unapproved after it was closed": Scenario(
         asked(CANCEL, state=PullState.CLOSED),

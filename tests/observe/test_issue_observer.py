@@ -22,6 +22,8 @@ from lifecycle.model.policy import Policy
 from lifecycle.model.status import Status
 from tests.harness.observers import PROJECTS, REPOSITORY, Bench, seen
 
+NAMES = ("ada", "ada claude", "claude", "rob", "rob shell", "shell")
+
 
 @pytest.mark.parametrize("broken", [TryLater("down"), ValueError("odd")])
 def test_an_unreadable_issue_delays_no_other(bench: Bench, broken: Exception) -> None:
@@ -267,14 +269,14 @@ def test_resync_lists_labels_and_assignments(bench: Bench) -> None:
     project = replace(PROJECTS["widgets"], assignee="robot")
     issues = dataclasses.replace(bench.issues, projects={"widgets": project})
     assert issues.labelled() == []
-    agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
+    agents = [f"mergewright:{name}" for name in NAMES]
     assert bench.github.listed == [(REPOSITORY, "mergewright", *agents, "@robot")]
 
 
 def test_labels_are_listed_in_the_repositorys_own_spelling_too(bench: Bench) -> None:
     bench.github.spelled = ["MergeWright", "mergewright:ADA", "mergewright-needs-you", "Not ours"]
     bench.issues.labelled()
-    agents = [f"mergewright:{name}" for name in ("ada", "claude", "rob", "shell")]
+    agents = [f"mergewright:{name}" for name in NAMES]
     words = ("mergewright", *agents, "MergeWright", "mergewright:ADA")
     assert (REPOSITORY, *words) in bench.github.listed
 
