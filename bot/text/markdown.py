@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from markdown_it.token import Token
 from msgspec import Struct
 
-from bot.text.markdown_parser import parser
+from bot.text.markdown_parser import column_of, parser
 from lifecycle.model.names import NAME
 
 #: The most characters that GitHub accepts in a body. A longer text is cut, which bounds the time
@@ -54,7 +54,7 @@ _ATTRIBUTE = re.compile(
 )
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 #: The alternative text of an image, in text that is not parsed.
-_ALTERNATIVE = re.compile(r"!\[(?P<hidden>[^\]\n]*)\]")
+_ALTERNATIVE = re.compile(r"!\[(?:(?P<hidden>[^\]\n]*+)\]|[^\]\n]*+)")
 #: Signs of images, links and code blocks that can hide text, up to the next blank line.
 _SUSPECT = re.compile(r"(?m)!\[|\]\(|\]:|^[\t >*+.)\]\[xX\d-]*+[`~]{3}[`~\t\xa0 ]*+\S++[^\S\n]+\S")
 #: The title of a link, in text that is not parsed.
@@ -165,6 +165,7 @@ class _Page:
         #: 1 for each character of a code span, of markup, and of text that markup hides or quotes.
         self.masked = bytearray(len(text))
         self._edits = list[_Edit]()
+        self._unknown = set[int]()  # The first lines of what was read by `_unparsed`.
         self._quoting = 0  # The open elements of `_QUOTING`, and where the first begins.
         self._quoting_from = 0
         self._hidden_from = -1  # The start of an unclosed comment or tag; -1 without one.
@@ -278,9 +279,11 @@ class _Page:
         columns = list[int]()
         for number, part in enumerate(content, first):
             after = None if cells is None else cells.get(number, 0)
-            column = _column(source[number], self.lines[number], part, after)
+            column = column_of(source[number], self.lines[number], part, after)
             if column is None:  # A cell with escaped bars is not found as it is written.
-                self._unparsed(self.starts[first], self.starts[last])
+                if first not in self._unknown:  # Once for all cells of a line.
+                    self._unknown.add(first)
+                    self._unparsed(self.starts[first], self.starts[last])
                 return
             if cells is not None:
                 cells[number] = column + len(part)
@@ -319,7 +322,8 @@ class _Page:
         self._html(start, end)
         for pattern in (_ALTERNATIVE, _TITLE):
             for found in pattern.finditer(self.text, start, end):
-                self._hide(*found.span("hidden"))
+                if found["hidden"] is not None:
+                    self._hide(*found.span("hidden"))
         self._entities(start, end)
 
     def _entities(self, start: int, end: int) -> None:
@@ -378,18 +382,6 @@ class _Page:
             if not any(f"[^{label}]" in text for text in texts):
                 first, last = token.map
                 self._hide(self.starts[first], self.starts[last])
-
-
-def _column(source: str, line: str, part: str, after: int | None) -> int | None:
-    """Return the offset in `line` at which the text `part` begins; None if it is not found.
-
-    The text is searched for in `source`, which is `line` as `_as_container` prepares it for the
-    parser. For a table cell, `after` is the offset at which the search begins; otherwise, None.
-    """
-    indent = len(part) - len(part.lstrip())
-    part = part.strip()
-    at = source.rfind(part) if after is None else source.find(part, after)
-    return None if at < 0 else at + len(line) - len(source) - indent
 
 
 def _bare(tag: re.Match[str]) -> str:

@@ -95,3 +95,15 @@ def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[S
         name = source[label + 2 : end - 1] or source[start:label]
         reference = state.env["references"][normalizeReference(name)]
         yield Shown(shown, end, f"]({reference['href']})")
+
+
+def column_of(source: str, line: str, part: str, after: int | None) -> int | None:
+    """Return the offset in `line` at which the text `part` begins; None if it is not found.
+
+    The text is searched for in `source`, which is `line` as it was prepared for the parser. For a
+    table cell, `after` is the offset at which the search begins; otherwise, None.
+    """
+    indent = len(part) - len(part.lstrip())
+    part = part.strip()
+    at = source.rfind(part) if after is None else source.find(part, after)
+    return None if at < 0 else at + len(line) - len(source) - indent

@@ -178,6 +178,8 @@ def test_a_hidden_comment_begins_no_html_block() -> None:
         "&lt;" * 16_000,
         "&" * 60_000,
         "|a" * 200 + "\n" + "|-" * 200 + "\n" + "|x\n" * 15_000,
+        "|a" * 18 + "\n" + "|-" * 18 + "\n" + ("|" + "![" * 110 + " \\| x") * 18 + "|\n",
+        "|a" * 400 + "\n" + "|-" * 400 + "\n" + ("|" + "&lt;" * 9 + " \\| x") * 400 + "|\n",
     ],
 )
 def test_hostile_markup_is_read_in_bounded_time(hostile: str) -> None:
