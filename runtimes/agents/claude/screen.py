@@ -19,7 +19,7 @@ _FORM_HEADINGS = re.compile(r"─{20,}\n(?:←  | )[☐☒] ")
 INPUT_HINT = re.compile(r'Try "|Resend |Once fixed, resend|Run /rewind|Press (up|Enter) to ')
 #: The unnumbered choices and the footer of the dialogs before the first turn.
 _STARTUP_CHOICES = re.compile(
-    r"((?:^ *(?:❯ )?\S.*\n)+)\n* *Enter to confirm · Esc to cancel", re.MULTILINE
+    r"((?:^ *+\S.*+\n)+)\n* *Enter to confirm · Esc to cancel", re.MULTILINE
 )
 _MARK = "❯ "
 #: The error after which the program retries: `✻ 429 ... · retrying in 8s · attempt 4/10`.

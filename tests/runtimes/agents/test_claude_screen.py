@@ -5,6 +5,7 @@ import pytest
 from lifecycle.model.status import Activity
 from runtimes.agents.base import LaunchSpec, RunFiles
 from runtimes.agents.claude import Claude
+from runtimes.agents.claude.screen import startup_dialog
 from runtimes.agents.shared.reader import Reader
 from runtimes.base import Seen
 from tests.runtimes.agents.fake_claude import KIND, NOW, status
@@ -54,3 +55,9 @@ def test_a_retry_is_reported_while_the_status_is_busy(
         reader.read(alive, screen, NOW).evidence
         == "the agent's status file says: waiting input needed"
     )
+
+
+def test_rows_without_a_dialog_are_read_in_bounded_time() -> None:
+    rows = "  ❯ a\n" * 50
+    assert startup_dialog(rows).choices == ()
+    assert startup_dialog(f"{rows}\n Enter to confirm · Esc to cancel\n").choices != ()
