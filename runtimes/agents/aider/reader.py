@@ -5,6 +5,7 @@ screen shows whether the input it wants is a message or the answer to a question
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -29,8 +30,46 @@ _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
 #: The first characters of lines in the chat history that are not the model's words.
 _NOT_WORDS = frozenset("#>")
-#: An edit within the model's text: the name of a file and its new content.
-_EDIT = re.compile(r"^(?:\S+\n)?(`{3,})[^\n]*\n.*?^\1$\n?", re.MULTILINE | re.DOTALL)
+#: What encloses the content of a file within the model's text, and the name in the line above.
+_FENCE = re.compile(r"`{3,}")
+_NAME = re.compile(r"\S+")
+
+
+def _without_edits(words: str) -> str:
+    """Remove the edits from the model's text: the names of files and their new contents.
+
+    A content is fenced by lines that begin with three or more backquotes. It ends with the next
+    line of as many backquotes, or of fewer if no such line follows. The line above is the name if
+    it contains no space.
+    """
+    lines = words.split("\n")
+    ends = dict[int, list[int]]()
+    for number, line in enumerate(lines):
+        if _FENCE.fullmatch(line):
+            ends.setdefault(len(line), []).append(number)
+    sizes = sorted(ends)
+
+    def after(place: int) -> int:
+        """Return the line after the content that is fenced from `place` on; 0 if none is."""
+        fence = _FENCE.match(lines[place]) if place < len(lines) else None
+        if fence is None:
+            return 0
+        for size in reversed(sizes[: bisect_right(sizes, fence.end())]):
+            at = bisect_right(ends[size], place)
+            if at < len(ends[size]):
+                return ends[size][at] + 1
+        return 0
+
+    kept = []
+    at = 0
+    while at < len(lines):
+        named = _NAME.fullmatch(lines[at]) is not None
+        if end := (named and after(at + 1)) or after(at):
+            at = end
+        else:
+            kept.append(lines[at])
+            at += 1
+    return "\n".join(kept)
 
 
 class AiderReader(Reader):
@@ -141,8 +180,8 @@ class AiderReader(Reader):
         if line.startswith("Tokens: "):
             self._error = ""
             words = "\n".join(map(str.rstrip, self._words)).strip()
-            if "```" in words:  # Searching for edits takes longer than everything else.
-                words = _EDIT.sub("", words).strip()
+            if "```" in words:
+                words = _without_edits(words).strip()
             self._responses[-1] = words[:TEXT] or self._responses[-1]
         elif _ERROR.match(line):
             self._error = line
