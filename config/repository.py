@@ -213,7 +213,7 @@ def _placed(text: str, says: str) -> FileProblem:
 
     That is the line that sets the key with which `says` begins, or line 1 if no line sets it.
     """
-    key = re.match(r"[\w.-]*?([\w-]+)(?=[\[: ])", says)
+    key = re.match(r"(?:[\w-]*+\.)*+([\w-]++)(?=[\[: ])", says)
     if key:
         for number, line in enumerate(text.splitlines(), 1):
             if re.match(rf"\s*(?:policy\.|\[)?{re.escape(key[1])}\s*[]=]", line):

@@ -31,7 +31,8 @@ _BRANCHES: Final = ("branches", "branches-ignore")
 _TAGS: Final = ("tags", "tags-ignore")
 #: Characters of GitHub's branch patterns.
 _GLOB: Final = re.compile(r"[*?+!\[\]]")
-_EXPRESSION: Final = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+#: If an expression has no end, the rest of the text counts as one without content.
+_EXPRESSION: Final = re.compile(r"\$\{\{(?:(.*?)\}\}|.*)", re.DOTALL)
 #: The context `secrets`, with the name of the secret if it is a literal.
 _SECRETS: Final = re.compile(
     r"(?<![\w.-])secrets(?![\w-])"

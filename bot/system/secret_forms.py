@@ -45,7 +45,11 @@ COMMON = (
     SecretForm("A[BCKS][CI]A", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
     SecretForm("xox|xapp-", r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}"),
     SecretForm("hooks[.]slack", r"hooks\.slack\.com/services/[\w/-]{20,}"),
-    SecretForm("eyJ", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
+    # Within a word only headers of up to 1,000 characters: a word may have many beginnings.
+    SecretForm(
+        "eyJ",
+        r"(?:(?<![\w-])eyJ[\w-]{10,}+|eyJ[\w-]{10,1000}+)\.eyJ[\w-]{10,}+\.[\w-]{10,}",
+    ),
     SecretForm("AIza", r"AIza[\w-]{35}"),
     SecretForm("glpat-", r"glpat-[\w-]{20,}"),
     SecretForm("npm_", r"npm_[A-Za-z0-9]{36}\b"),

@@ -90,3 +90,10 @@ def test_nested_aliases_take_no_time() -> None:
 
 def test_deep_nesting_is_not_understood() -> None:
     assert secrets_for_branches(f"on: push\nsecrets: {'[' * 100_000}") == ["*"]
+
+
+def test_expressions_without_an_end_are_read_in_bounded_time() -> None:
+    steps = "${{ " * 16_000 + "${{ secrets.DEPLOY_KEY"
+    workflow = f"on: push\njobs: {{a: {{runs-on: x, steps: [{{run: '{steps}'}}]}}}}"
+    assert secrets_for_branches(workflow) == []
+    assert secrets_for_branches(workflow.replace("DEPLOY_KEY", "DEPLOY_KEY }}")) == ["DEPLOY_KEY"]

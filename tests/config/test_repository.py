@@ -106,6 +106,7 @@ def test_every_problem_of_a_file_is_reported() -> None:
         (f"[policy]\nx = {'[' * 5000}\n", "the file is nested too deeply"),
         (f"[policy]\nx = {'{a=' * 5000}\n", "the file is nested too deeply"),
         ("# " + "x" * 100_000, "the file has more than 50,000 characters"),
+        (f'"{"a" * 49_980}\\"" = 1', f'{"a" * 49_980}": unknown key; known: policy'),
     ],
 )
 def test_a_malicious_file_is_only_invalid(text: str, says: str) -> None:

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from bot.system.redaction import Redaction
+from bot.system.secret_forms import looks_like_secret
 from lifecycle.model.facts import Agent
 
 PLAIN, ODD = "hunter2-of-the-page", 'a"b\\c/d+\u00e9'
@@ -182,3 +183,11 @@ def test_the_common_forms_of_secrets_do_not_leave_the_machine(form: str, before:
 )
 def test_what_only_resembles_a_secret_is_kept(text: str) -> None:
     assert Redaction(common_forms=True)(text) == text
+
+
+def test_beginnings_of_tokens_without_an_end_are_read_in_bounded_time() -> None:
+    assert not looks_like_secret("-eyJ" * 60_000)
+    token = f"eyJ{'a' * 20}.eyJ{'b' * 20}.{'c' * 20}"
+    for text in (token, f"x-{token}", f"-eyJ-{token}", f"\\n{token}"):
+        assert looks_like_secret(text), text
+    assert looks_like_secret(f"x {token.replace('a' * 20, 'a' * 20_000)}")
