@@ -47,7 +47,7 @@ class Remark(Struct, frozen=True, kw_only=True):
 
 
 class Issue(Struct, frozen=True, kw_only=True):
-    """The issue a session works on, with the title and body from when the agent was asked for.
+    """The issue a session works on. Title and body are kept from when the agent was requested.
 
     In a session without an issue, title and body are those of its prompt or of the pull request
     that it adopted. All other fields then have their defaults, except that with an adopted

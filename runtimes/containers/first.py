@@ -52,7 +52,7 @@ class _Filter(ctypes.Structure):
 
 
 def main() -> int:
-    """Run the client's program to its end. Returns 0, or 1 if the container cannot be used."""
+    """Run the program that `client.py` requests; return 0, or 1 if the container is unusable."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     control, terminal = _connected(), _connected()

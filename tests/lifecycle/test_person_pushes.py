@@ -43,7 +43,7 @@ def pushed(*, at: float = 100, **fields: Any) -> Facts:
 
 
 def taken(*, at: float = 100, **fields: Any) -> Facts:
-    """The same, and the workspace has it."""
+    """A person's commit is on GitHub and in the workspace."""
     work = Work(base=BASE, head=PERSONS_HEAD, branch=BRANCH, dirty=False)
     return pushed(at=at, **{"work": work, **fields})
 
