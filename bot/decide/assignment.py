@@ -14,11 +14,8 @@ from lifecycle.judge.capacity import Caps
 from lifecycle.model.facts import Issue
 from lifecycle.model.names import agent_names
 
-#: Finds paths and file names in a text.
-#: A path or a file's name. Each word is tried from its beginning only: issues may be long.
-_FILE = re.compile(
-    r"(?<![\w.-])[\w.-]++(?:/[\w.-]++)+|(?<![\w-])[\w-]++\.[A-Za-z]\w*",
-)
+#: A path or a file's name. Each word is tried from its beginning only, because texts may be long.
+_FILE = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]++)+|(?<![\w-])[\w-]++\.[A-Za-z]\w*")
 _DOTS = re.compile(r"^(?:\.*/)+")  # As in `./a` and `../a`, but not in `.github/a`.
 _NO_CAPS = Caps(sessions=0)
 

@@ -61,9 +61,10 @@ def build_command(
             f"no open pull request of {session.id} is at the commit {head[:7]} any more; look at"
             " the changes, then repeat the command"
         )
+    bound = head or current
     if kind == "allow":
-        head = current = known.head if known else allowed_commit(session, read)
-    return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=head or current)
+        bound = known.head if known else allowed_commit(session, read)
+    return Command(key=key, kind=kind, actor=actor, at=at, text=read, head=bound)
 
 
 def parse_argument(command: CommandSyntax, text: str) -> str:

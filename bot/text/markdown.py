@@ -53,7 +53,7 @@ _ATTRIBUTE = re.compile(
     r"\s(?:href|src)=(?:\"[^\"\s]*\"|'[^'\s]*'|[^\s\"']+)|\s?/\Z", re.IGNORECASE
 )
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-#: The alternative text of an image, in text that is not parsed.
+#: The alternative text of an image, in text that is not parsed; `hidden` is None without an end.
 _ALTERNATIVE = re.compile(r"!\[(?:(?P<hidden>[^\]\n]*+)\]|[^\]\n]*+)")
 #: Signs of images, links and code blocks that can hide text, up to the next blank line.
 _SUSPECT = re.compile(r"(?m)!\[|\]\(|\]:|^[\t >*+.)\]\[xX\d-]*+[`~]{3}[`~\t\xa0 ]*+\S++[^\S\n]+\S")

@@ -28,7 +28,7 @@ USED = Usage(
 
 
 def by(**models: Usage) -> Usage:
-    """A million input tokens in all, of which `models` is the usage by model; `_` becomes `-`."""
+    """A run's usage: a million input tokens, and `models` by name, with `-` instead of `_`."""
     return Usage(input=1_000_000, models={name.replace("_", "-"): u for name, u in models.items()})
 
 

@@ -30,7 +30,7 @@ _UNAUTHORISED = re.compile(r"AuthenticationError|PermissionDenied")
 _MODEL = re.compile(r"(?:Main m|M)odel: (\S+)")
 #: The first characters of lines in the chat history that are not the model's words.
 _NOT_WORDS = frozenset("#>")
-#: What encloses the content of a file within the model's text, and the name in the line above.
+#: How the lines around an edit in the model's text begin, and the file's name in the line above.
 _FENCE = re.compile(r"`{3,}")
 _NAME = re.compile(r"\S+")
 
@@ -38,9 +38,9 @@ _NAME = re.compile(r"\S+")
 def _without_edits(words: str) -> str:
     """Remove the edits from the model's text: the names of files and their new contents.
 
-    A content is fenced by lines that begin with three or more backquotes. It ends with the next
-    line of as many backquotes, or of fewer if no such line follows. The line above is the name if
-    it contains no space.
+    An edit is a fenced code block, with the line above it if that contains no space. The closing
+    fence is the next line of as many backquotes as begin the opening fence, or of fewer if no such
+    line follows.
     """
     lines = words.split("\n")
     ends = dict[int, list[int]]()
@@ -50,7 +50,7 @@ def _without_edits(words: str) -> str:
     sizes = sorted(ends)
 
     def after(place: int) -> int:
-        """Return the line after the content that is fenced from `place` on; 0 if none is."""
+        """Return the line after the code block that begins at `place`; 0 if none does."""
         fence = _FENCE.match(lines[place]) if place < len(lines) else None
         if fence is None:
             return 0

@@ -24,7 +24,7 @@ from runtimes.agents.aider.reader import _without_edits
         ("```\n```x\n1\n```\nDone.", "Done."),
     ],
 )
-def test_a_fenced_content_is_removed_with_the_name_above(words: str, kept: str) -> None:
+def test_a_code_block_is_removed_with_the_name_above(words: str, kept: str) -> None:
     assert _without_edits(words) == kept
 
 
