@@ -3,6 +3,7 @@
 FOLDER/ports/20001   the session that has this port
 """
 
+import errno
 import fcntl
 import socket
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,9 @@ from pathlib import Path
 from runtimes.base import RuntimeFailure
 from runtimes.files import make_folder, read_text, write_private
 from runtimes.isolation.base import PROXY_PORT
+
+#: The errors of a machine without IPv6: in its kernel, or at its loopback device.
+_NO_PROTOCOL = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
 class LocalPorts:
@@ -73,11 +77,19 @@ def port_variables(ports: Sequence[int]) -> dict[str, str]:
 
 
 def _is_free(port: int) -> bool:
-    """Whether no program listens at a port of loopback."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    """Whether no program listens at a port of loopback, by IPv4 or by IPv6."""
+    return not any(
+        _is_used(port, *loopback)
+        for loopback in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+    )
+
+
+def _is_used(port: int, family: socket.AddressFamily, host: str) -> bool:
+    """Whether a program uses a port of an address. Never true without the address's protocol."""
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        return error.errno not in _NO_PROTOCOL
+    return False

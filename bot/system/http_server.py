@@ -152,8 +152,9 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Count the connection as idle until the next request."""
-        self.idle[self] = None
+        """Count the connection as idle until the next request, unless that has arrived already."""
+        if not self.pipeline:
+            self.idle[self] = None
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -11,6 +11,10 @@ from runtimes.isolation.base import PROXY_PORT
 from runtimes.local_ports import LocalPorts, port_variables
 
 FIRST, LAST = 28_100, 28_199
+_IPV6 = Path("/proc/net/if_inet6")  # One line for each address of this machine.
+LOOPBACK = ["127.0.0.1"]
+if _IPV6.exists() and f"{1:032x}" in _IPV6.read_text().split():
+    LOOPBACK.append("::1")
 
 
 def test_no_two_sessions_have_the_same_port(tmp_path: Path) -> None:
@@ -33,8 +37,12 @@ def test_a_session_keeps_its_ports_until_it_is_released(tmp_path: Path) -> None:
     assert ports.allot("widgets-2", 2, FIRST, LAST) == other
 
 
-def test_a_port_at_which_another_program_listens_is_passed_over(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+@pytest.mark.parametrize("loopback", LOOPBACK)
+def test_a_port_at_which_another_program_listens_is_passed_over(
+    tmp_path: Path, loopback: str
+) -> None:
+    family = socket.AF_INET6 if ":" in loopback else socket.AF_INET
+    with socket.create_server((loopback, 0), family=family) as listener:
         taken = listener.getsockname()[1]
         with pytest.raises(RuntimeFailure, match="fewer than 1 ports are free"):
             LocalPorts(tmp_path).allot("widgets-1", 1, taken, taken)

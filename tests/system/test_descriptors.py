@@ -137,6 +137,12 @@ def ask(server: HttpServer, path: str = "/") -> bytes:
         return connection.getresponse().read()
 
 
+def content(connection: socket.socket) -> bytes:
+    with closing(http.client.HTTPResponse(connection)) as response:
+        response.begin()
+        return response.read()
+
+
 def held(server: HttpServer) -> int:
     return len(server._server.server_state.connections)
 
@@ -166,12 +172,26 @@ def test_a_request_under_way_is_not_dropped_for_new_connections(
     assert answers == [b"done"]
 
 
+def test_a_pipelined_request_is_not_dropped_for_new_connections(
+    server: HttpServer, busy: Busy
+) -> None:
+    with connect(server) as pipelined, ExitStack() as opened:
+        pipelined.sendall(
+            b"".join(b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % path for path in (b"/", b"/busy"))
+        )
+        assert busy.asked.wait(5)
+        assert content(pipelined) == b"here"
+        for _ in range(3 * MOST):
+            opened.enter_context(connect(server))
+        assert ask(server) == b"here"
+        busy.released.set()
+        assert content(pipelined) == b"done"
+
+
 def test_a_kept_alive_connection_counts_as_idle_again(server: HttpServer) -> None:
     with connect(server) as kept, ExitStack() as opened:
         kept.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-        response = http.client.HTTPResponse(kept)
-        response.begin()
-        assert (response.status, response.read()) == (200, b"here")
+        assert content(kept) == b"here"
         for _ in range(3 * MOST):
             opened.enter_context(connect(server))
         eventually(lambda: held(server) <= MOST, "the oldest are closed")
