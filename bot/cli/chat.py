@@ -81,6 +81,11 @@ def _opened(settings: Settings, store: Store, wanted: SpawnRequest) -> str:
     outcome = outcome_of(settings, store, key, wait=True)
     if outcome.accepted is False:
         raise CliError(f"{outcome.session}: {plain(outcome.reason)}", PROBLEM)
+    if outcome.accepted is None and store.sessions.get(outcome.session) is None:
+        remedy = f"when it has, `mergewright chat {outcome.session}` opens it"
+        raise CliError(
+            f"{outcome.session}: requested, but the bot has not opened it yet; {remedy}", PROBLEM
+        )
     return outcome.session
 
 

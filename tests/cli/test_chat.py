@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from bot.cli import chat
+from bot.cli import chat, submit
 from bot.show.command_outcome import CommandOutcome
 from bot.store import NewSession, Observation, SessionDecision, Store
 from lifecycle.model.candidates import Spawn
@@ -197,6 +197,23 @@ def test_a_refusal_is_an_error(
     assert (result.code, result.err) == (
         1,
         "mergewright: widgets-c1: there is no agent `ada` here\n",
+    )
+
+
+def test_a_request_that_the_bot_has_not_decided_yet_is_not_reported_as_unknown(
+    mergewright: CommandLine,
+    a_bot: Meanwhile,
+    attached: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(submit, "_WAIT_SECONDS", 0.0)
+    a_bot(lambda _: None)
+    result = mergewright("chat", "widgets")
+    assert (result.code, result.err, attached) == (
+        1,
+        "mergewright: widgets-c1: requested, but the bot has not opened it yet; when it has,"
+        " `mergewright chat widgets-c1` opens it\n",
+        [],
     )
 
 
