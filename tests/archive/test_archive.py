@@ -33,7 +33,7 @@ class Kept:
         with self.log.open("a") as file:
             file.write(text)
 
-    def refresh_budget(self) -> None:
+    def keeps(self) -> None:
         Archive(self.site.locations, REDACT).keep(self.site.session)
 
     def packs(self) -> None:
@@ -51,34 +51,34 @@ def kept(site: Site) -> Kept:
 
 
 def test_only_appended_bytes_are_copied(kept: Kept) -> None:
-    kept.refresh_budget()
+    kept.keeps()
     assert not kept.copy.exists()
     kept.prints("one\n")
-    kept.refresh_budget()
+    kept.keeps()
     before = kept.copy.stat()
-    kept.refresh_budget()
+    kept.keeps()
     kept.prints("two\n" * 5000)
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.copy.read_text() == "one\n" + "two\n" * 5000
     assert kept.copy.stat().st_ino == before.st_ino
 
 
 def test_secrets_are_masked_in_copies(kept: Kept) -> None:
     kept.prints(f"key {SECRET}, {SECRET[:9]}")
-    kept.refresh_budget()
+    kept.keeps()
     stars = "*" * len(SECRET)
     assert kept.copy.read_text() == f"key {stars}, {SECRET[:9]}"
     kept.prints(SECRET[9:])
-    kept.refresh_budget()
+    kept.keeps()
     kept.prints(f" {'x' * 5000} ghs_{'a1B2' * 9}")
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.holds() == {"output.log": f"key {stars}, {stars} {'x' * 5000} {'*' * 40}"}
 
 
 def test_a_secret_across_two_chunks_is_masked(kept: Kept) -> None:
     before = "x" * (1024 * 1024 - 7)
     kept.prints(f"{before}{SECRET} and more")
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.copy.read_text() == f"{before}{'*' * len(SECRET)} and more"
 
 
@@ -96,9 +96,9 @@ def test_an_unchanged_file_is_not_opened(kept: Kept) -> None:
 
 def test_an_interrupted_copy_is_continued(kept: Kept) -> None:
     kept.prints("one\ntwo\n")
-    kept.refresh_budget()
+    kept.keeps()
     os.truncate(kept.copy, 5)
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.holds() == {"output.log": "one\ntwo\n"}
 
 
@@ -106,9 +106,9 @@ def test_an_interrupted_copy_is_continued(kept: Kept) -> None:
 def test_the_content_before_a_truncation_or_replacement_is_kept(kept: Kept, longer: bool) -> None:
     for text in ("first\n", "second\n" * (9 if longer else 1)):
         kept.prints(text)
-        kept.refresh_budget()
+        kept.keeps()
         kept.log.write_text("third\n" * (99 if longer else 1))
-        kept.refresh_budget()
+        kept.keeps()
         kept.log.unlink()
     texts = [kept.holds()[f"output.log{end}"] for end in ("", ".1", ".3")]
     assert [text.split("\n")[0] for text in texts] == ["third", "first", "second"]
@@ -116,22 +116,22 @@ def test_the_content_before_a_truncation_or_replacement_is_kept(kept: Kept, long
 
 def test_the_copy_of_a_deleted_file_is_kept(kept: Kept) -> None:
     kept.prints("one\n")
-    kept.refresh_budget()
+    kept.keeps()
     shutil.rmtree(kept.log.parent)
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.copy.read_text() == "one\n"
 
 
 def test_copies_are_compressed_at_the_end_and_decompressed_when_more_comes(kept: Kept) -> None:
     kept.prints("one\n")
-    kept.refresh_budget()
+    kept.keeps()
     kept.packs()
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]
     kept.packs()
     packed = kept.copy.with_name("output.log.gz").read_bytes()
     assert gzip.decompress(packed) == b"one\n"
     kept.prints("two\n")
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.holds() == {"output.log": "one\ntwo\n"}
 
 
@@ -146,13 +146,13 @@ def test_nothing_is_remembered_of_a_compressed_session(kept: Kept) -> None:
 
 def test_an_interrupted_compression_is_repeated(kept: Kept) -> None:
     kept.prints("one\n")
-    kept.refresh_budget()
+    kept.keeps()
     kept.copy.with_name("another.log.new").write_text("half")
     kept.copy.with_name("output.log.gz").write_bytes(gzip.compress(b"one\n"))
     kept.packs()
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log.gz"]
     kept.copy.write_text("one\n")
-    kept.refresh_budget()
+    kept.keeps()
     assert kept.holds() == {"output.log": "one\n"}
 
 
@@ -165,7 +165,7 @@ def test_a_link_in_place_of_a_file_is_not_followed(kept: Kept, tmp_path: Path, w
     else:
         shutil.rmtree(kept.log.parent)
         kept.log.parent.symlink_to(tmp_path / "elsewhere")
-    kept.refresh_budget()
+    kept.keeps()
     assert not kept.copy.exists()
 
 
@@ -270,7 +270,7 @@ def database(kept: Kept) -> Iterator[Database]:
 def test_the_last_state_of_a_database_in_use_is_copied(kept: Kept, database: Database) -> None:
     for texts in (["one"], ["one", "two" * 5000]):
         database.says(texts[-1])
-        kept.refresh_budget()
+        kept.keeps()
         assert database.archived() == texts
     assert [path.name for path in kept.copy.parent.iterdir()] == ["output.log"]
     assert kept.copy.stat().st_mode & 0o777 == 0o600
@@ -283,9 +283,9 @@ def test_a_pipe_beside_a_database_does_not_block_the_archive(
     database.connection.execute("PRAGMA journal_mode = DELETE")
     os.mkfifo(kept.log.with_name("output.log-journal"))
     with pytest.raises(OSError, match=r"output\.log-journal is not a regular file"):
-        kept.refresh_budget()
+        kept.keeps()
     kept.log.with_name("output.log-journal").unlink()
-    kept.refresh_budget()
+    kept.keeps()
     assert database.archived() == ["one"]
 
 
@@ -305,7 +305,7 @@ def test_a_change_in_a_write_ahead_log_is_noticed(kept: Kept, database: Database
 
 def test_secrets_are_masked_in_databases(kept: Kept, database: Database) -> None:
     database.says(f"key {SECRET}")
-    kept.refresh_budget()
+    kept.keeps()
     assert database.archived() == [f"key {'*' * len(SECRET)}"]
 
 
@@ -327,7 +327,7 @@ def test_a_secret_split_over_database_pages_is_masked(kept: Kept, database: Data
 def test_a_lost_database_is_restored(kept: Kept, database: Database) -> None:
     home = kept.site.paths.home(kept.site.id)
     database.says("one")
-    kept.refresh_budget()
+    kept.keeps()
     moved = kept.site.paths.archive / kept.site.id / home.name / "its.db"
     moved.parent.mkdir()
     kept.copy.rename(moved)

@@ -72,8 +72,8 @@ def test_an_outage_says_nothing_about_access(access: ObservedAccess) -> None:
 
 def test_reading_unchanged_access_again_costs_no_points(access: ObservedAccess) -> None:
     access.repo.permission("wright", "write")
-    refresh_budget, before = [access.incidents() for _ in range(2)], access.used()
-    assert (refresh_budget, access.incidents(), access.used()) == ([[], []], [], before)
+    later, before = [access.incidents() for _ in range(2)], access.used()
+    assert (later, access.incidents(), access.used()) == ([[], []], [], before)
     access.repo.permission("wright", "read")
     assert len(access.incidents()) == 1
 

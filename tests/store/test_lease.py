@@ -29,7 +29,7 @@ def other(open_store: Callable[[], Store]) -> Store:
 
 
 @pytest.fixture
-def leader_lease(scenario: Scenario, path: Path) -> Iterator[subprocess.Popen[str]]:
+def leader(scenario: Scenario, path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that leads for an hour."""
     process = subprocess.Popen(
         [sys.executable, "-c", LEADER, str(path), scenario.now.isoformat()],
@@ -80,20 +80,20 @@ def test_a_leader_that_releases_its_lease_is_replaced_at_once(
 
 
 def test_a_leader_that_was_killed_is_replaced_at_once(
-    scenario: Scenario, store: Store, leader_lease: "subprocess.Popen[str]"
+    scenario: Scenario, store: Store, leader: "subprocess.Popen[str]"
 ) -> None:
     assert store.lease.acquire("two", scenario.now, 30) is None
     assert store.lease.holder() is not None
-    leader_lease.send_signal(signal.SIGKILL)
-    leader_lease.wait()
+    leader.send_signal(signal.SIGKILL)
+    leader.wait()
     assert store.lease.holder() is None
     assert store.lease.acquire("two", scenario.now, 30) == 2
 
 
 def test_a_stopped_leader_is_replaced_only_after_its_lease_expires(
-    scenario: Scenario, store: Store, leader_lease: "subprocess.Popen[str]"
+    scenario: Scenario, store: Store, leader: "subprocess.Popen[str]"
 ) -> None:
-    leader_lease.send_signal(signal.SIGSTOP)
+    leader.send_signal(signal.SIGSTOP)
     assert store.lease.acquire("two", scenario.now, 30) is None
     assert store.lease.acquire("two", scenario.clock.passes(3600), 30) == 2
 

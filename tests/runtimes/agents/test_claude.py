@@ -153,18 +153,18 @@ def test_a_status_file_of_another_conversation_is_ignored(
 def test_a_status_file_may_change_its_conversation_or_its_name(
     files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
-    def refresh_budget(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
+    def readings(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
         """Write the status file as `name`, last modified in 1970; return two readings."""
         written = status(files, launch, word, **more).rename(path.with_name(name))
         os.utime(written, (0, len(name)))
         return [reader.read(alive, None, NOW).activity for _ in range(2)]
 
     path = status(files, launch, "busy")
-    assert refresh_budget(path, "busy", "1.json") == [Activity.ACTIVE] * 2
-    assert refresh_budget(path, "waiting", "1.json", sessionId="another") == [Activity.ACTIVE] * 2
-    assert refresh_budget(path, "waiting", "1.json") == [Activity.WAITING_INPUT] * 2
+    assert readings(path, "busy", "1.json") == [Activity.ACTIVE] * 2
+    assert readings(path, "waiting", "1.json", sessionId="another") == [Activity.ACTIVE] * 2
+    assert readings(path, "waiting", "1.json") == [Activity.WAITING_INPUT] * 2
     path.with_name("1.json").unlink()
-    assert refresh_budget(path, "busy", "22.json") == [Activity.ACTIVE] * 2
+    assert readings(path, "busy", "22.json") == [Activity.ACTIVE] * 2
 
 
 @pytest.mark.parametrize(

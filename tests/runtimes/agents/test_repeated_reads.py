@@ -67,18 +67,18 @@ def test_opencodes_port_is_asked_after_writes_and_in_intervals(
     moment = copy_recording(RECORDINGS / "opencode/waiting_input/permission", files, number)
     reader = OpenCode(AgentType(program="opencode")).reader(files)
 
-    def refresh_budget(seconds: float) -> Activity:
+    def activity_after(seconds: float) -> Activity:
         return reader.read(alive, None, moment.now + timedelta(seconds=seconds)).activity
 
-    assert refresh_budget(0) is Activity.ACTIVE
+    assert activity_after(0) is Activity.ACTIVE
     answers["/permission"] = asked
-    assert refresh_budget(5) is Activity.WAITING_INPUT, "lately something was written"
+    assert activity_after(5) is Activity.WAITING_INPUT, "lately something was written"
     answers["/permission"] = []
-    assert refresh_budget(32) is Activity.WAITING_INPUT, "nothing has happened since"
-    assert refresh_budget(36) is Activity.ACTIVE, "it was not asked for long"
+    assert activity_after(32) is Activity.WAITING_INPUT, "nothing has happened since"
+    assert activity_after(36) is Activity.ACTIVE, "it was not asked for long"
     answers["/permission"] = asked
-    assert refresh_budget(64) is Activity.ACTIVE
-    assert refresh_budget(66) is Activity.WAITING_INPUT
+    assert activity_after(64) is Activity.ACTIVE
+    assert activity_after(66) is Activity.WAITING_INPUT
 
 
 def test_a_transcript_that_gemini_begins_later_is_found(files: RunFiles, alive: Seen) -> None:
