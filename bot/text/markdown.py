@@ -286,7 +286,8 @@ class _Page:
                     self._unparsed(self.starts[first], self.starts[last])
                 return
             if cells is not None:
-                cells[number] = column + len(part)
+                removed = len(self.lines[number]) - len(source[number])
+                cells[number] = column - removed + len(part)
             columns.append(self.starts[number] + column)
         offsets = [0]
         for part in content:

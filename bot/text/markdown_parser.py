@@ -101,7 +101,7 @@ def column_of(source: str, line: str, part: str, after: int | None) -> int | Non
     """Return the offset in `line` at which the text `part` begins; None if it is not found.
 
     The text is searched for in `source`, which is `line` as it was prepared for the parser. For a
-    table cell, `after` is the offset at which the search begins; otherwise, None.
+    table cell, `after` is the offset in `source` at which the search begins; otherwise, None.
     """
     indent = len(part) - len(part.lstrip())
     part = part.strip()

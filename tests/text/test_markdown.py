@@ -139,6 +139,7 @@ def test_an_unclosed_comment_hides_the_rest_of_a_text_with_too_many_brackets() -
         "- [ ] one\n- [x] two <b>three</b>",
         "| `a \\| b` | <b>c</b> |\n|---|---|\n| d | e |",
         "| `<b x y>` | `<b x y>` |\n|---|---|\n| `<i x y>` | a `<i x y>` |",
+        "- [ ] | a | `&lt;` |\n  | - | - |",
     ],
 )
 def test_shown_text_is_kept_as_written(shown: str) -> None:
