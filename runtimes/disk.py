@@ -35,7 +35,10 @@ class LocalDisk:
     """Finds and measures the folders of a host's sessions."""
 
     def __init__(self, places: Sequence[Path]) -> None:
-        """Measure the folders in `places`; `session_of` finds the session in a folder's name."""
+        """`places` are the folders whose subfolders belong to sessions.
+
+        `session_of` takes the session's name from the name of a subfolder.
+        """
         self._places = places
 
     def folders(self) -> Mapping[str, Sequence[Path]]:

@@ -257,7 +257,8 @@ def _reported(reports: int, code: int, at: float) -> tuple[int, float]:
 def _wait_for(program: int, ended: dict[int, int]) -> int:
     """Wait for the program's exit, or for a signal that orders its end; return the signal or 0.
 
-    If both happen at once, the signal counts: a program whose terminal closes may exit first.
+    If the program has exited and a signal is pending, return the signal: when a terminal closes,
+    the program may exit before this process handles the signal.
     """
     while program not in ended:
         number: int = signal.sigwaitinfo(_WAITED).si_signo

@@ -1,4 +1,7 @@
-"""Prepares, observes and ends a supervised run through files of `supervise.py` in its folder."""
+"""Prepares, observes and ends a run that the program `supervise.py` supervises.
+
+This module and `supervise.py` exchange files in the run's folder.
+"""
 
 import errno
 import json

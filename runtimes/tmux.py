@@ -200,11 +200,12 @@ class Tmux:
     def _if_running(
         self, name: str, first: Sequence[str], done: str, do: Sequence[str], otherwise: str = ""
     ) -> None:
-        """Run the tmux commands `first` and `do`, or `first` and `otherwise` if `done` is true.
+        """Run the tmux commands `first`, and then `otherwise` if `done` is true, or else `do`.
 
-        `done` is a tmux format, which must be true if the program has ended. If the program has
-        ended, `Gone` is raised after `otherwise`. Without the run's tmux session, nothing runs, and
-        `Gone` is raised, too.
+        `done` is a condition as a tmux format. It must be true whenever the program has ended, and
+        may be true in other cases. If the program has ended, `Gone` is raised after `otherwise`. If
+        the run has no tmux session, `Gone` is raised, and no command runs.
+
         `do` is passed in a file, because it may hold a password. The file is removed when this
         process gives up, so a server that hung meanwhile types nothing late.
         """

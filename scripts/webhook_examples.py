@@ -15,7 +15,7 @@ from bot.intake.events import EVENTS, parse_event
 
 
 class Example(NamedTuple):
-    """One example payload of the npm package."""
+    """One example payload from GitHub's npm package `@octokit/webhooks-examples`."""
 
     host: str  #: The kind of GitHub that sends it: `api.github.com`, `ghes-35`, ...
     event: str

@@ -241,7 +241,10 @@ class ActionDispatcher:
         return Completed()
 
     def _adopt(self, session: Session, head: str, onto: str, check: FinalCheck) -> ActionResult:
-        """Move the workspace's branch from `onto` to `head`, which the agent has checked out."""
+        """Move the branch in the session's workspace from the commit `onto` to the commit `head`.
+
+        If the agent has not checked out `head`, the action is retried later.
+        """
         workspace = self.locations.workspace_of(session)
         if stopped := check():
             return stopped

@@ -162,8 +162,9 @@ class Outbox:
         """Note an attempt, and return whether the action certainly has no effect on GitHub yet.
 
         False if this process or an earlier one may have attempted this action, or if an attempt at
-        any action of its kind in the session was unsuccessful (the edits of one report have
-        different keys). GitHub is then searched for the effect. Call this once per attempt.
+        another action of its kind in the session failed. A failed attempt may have had an effect:
+        for example, it may have created the comment of a report that this action updates. If this
+        returns False, GitHub is searched for the effect. Call this once per attempt.
         """
         first, place = not self._was_tried(due), _place(due)
         self._tried.setdefault(place, set()).add(due.seq)

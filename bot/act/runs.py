@@ -290,9 +290,10 @@ def release(locations: Locations, archive: Archive, session: Session, run: int) 
 def _removed(
     locations: Locations, archive: Archive, session: Session, run: int, completed: int
 ) -> str | None:
-    """Preserve a session's work, then remove its workspace and home. Its programs have ended.
+    """Preserve a session's work, then remove its workspace and home.
 
-    Returns the same as `release`.
+    The session's programs must have ended. Returns the commit with the preserved work, or None if
+    there was nothing to preserve.
     """
     workspace = locations.workspace_of(session)
     if workspace.completed == completed:

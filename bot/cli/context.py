@@ -72,8 +72,8 @@ def settings(config: Path | None) -> Settings:
 def with_installed(found: Settings) -> Settings:
     """Return the settings with the projects that the bot found in the App's installations.
 
-    These are in the database; as long as there is none, the settings are returned unchanged.
-    Raises `CliError` if the database cannot be used.
+    The bot stores these projects in its database. If the database does not exist yet, the settings
+    are returned unchanged. Raises `CliError` if the database cannot be used.
     """
     if not found.installation.repositories or not Paths(found.data).database.exists():
         return found

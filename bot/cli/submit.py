@@ -103,8 +103,8 @@ def set_frozen(
 ) -> None:
     """Freeze or unfreeze a project, or everything if `project` is empty, and print all freezes.
 
-    Raises `CliError`, also if there is nothing to unfreeze. With `as_json`, prints all freezes even
-    then, and exits with 1.
+    Raises `CliError`, for example if the project is unknown. If there is nothing to unfreeze,
+    raises `CliError` without `as_json`; with `as_json`, prints all freezes and exits with 1.
     """
     scope = f"project:{project}" if project else ""
     if server:

@@ -70,7 +70,8 @@ class Policies:
     def is_silenced(self, repository: str) -> bool:
         """Whether the bot must not write to a repository.
 
-        That is so if the project or everything is frozen, and in mode `observe`.
+        That is so in two cases: the repository's project or the whole bot is frozen, or the
+        repository's mode is `observe`.
         """
         scopes = {"", f"project:{project_of(self._projects, repository)}"}
         frozen = any(one.scope in scopes for one in self._store.freezes.all())

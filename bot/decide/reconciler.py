@@ -161,7 +161,7 @@ class Reconciler:
         return session_decision(facts, policy, decide(facts, policy, now))
 
     def _configured(self, facts: Facts) -> Facts:
-        """Return the facts with configured agents and modes, and whether the project is gone."""
+        """Return the facts with `agents`, `allowed_modes` and `removed` from the settings."""
         return replace(
             facts,
             agents=self.agents,

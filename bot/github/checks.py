@@ -116,7 +116,10 @@ def _is_below(required: str, context: HeadCheck) -> bool:
 
 
 def needs_base_checks(checks: Sequence[Check]) -> bool:
-    """Whether to read the base branch's checks: one failed, or there is none but skipped ones."""
+    """Whether to read the base branch's checks, given a pull request's checks.
+
+    True if a check of the pull request failed, if all its checks were skipped, or if it has none.
+    """
     states = {check.state for check in checks}
     return CheckState.FAILED in states or states <= {CheckState.SKIPPED}
 

@@ -1,7 +1,8 @@
 """Finds the rule that keeps the bot from pushing to a base branch, and therefore from merging.
 
-Only documented fields are read. A rule is ignored if the bot may not see it, or if it may let the
-bot push. https://docs.github.com/en/graphql/reference/objects#branchprotectionrule
+Only documented fields of GitHub's API are read. A rule counts only if the bot can read it and it
+certainly keeps the bot from pushing.
+https://docs.github.com/en/graphql/reference/objects#branchprotectionrule
 """
 
 from datetime import datetime, timedelta

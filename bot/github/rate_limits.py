@@ -95,9 +95,9 @@ class RateLimits:
         self._refuse(account, resource)
 
     def _back(self, account: str, turn: datetime) -> datetime:
-        """Return when to retry a deferred write.
+        """Return when to retry a deferred write: at `turn`, or later so that retries are spread.
 
-        `turn` is the earliest time at which a write may be sent.
+        `turn` is the earliest time at which the account may send another write.
         """
         last = self._deferred.get(account)
         back = max(turn, last + self._interval) if last else turn

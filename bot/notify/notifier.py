@@ -174,10 +174,10 @@ class Notifications:
     def _happened(
         self, notifier: Notifier, incidents: Sequence[Incident], now: datetime
     ) -> tuple[dict[_Key, Cause], dict[str, datetime]]:
-        """Return the recent one-time causes, and the notifier's new cursor by name.
+        """Return the recent one-time causes, and the new time of the notifier's cursor.
 
-        The causes include those that already have a message. The second mapping is empty if the
-        cursor has not changed.
+        The causes include those that already have a message. The second result maps the
+        cursor's name to its new time; it is empty if the time has not changed.
         """
         table, settings = self.store.notifications, notifier.settings
         since = self.store.cursors.get(notifier.cursor)

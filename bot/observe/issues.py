@@ -203,7 +203,8 @@ class IssueObserver:
     ) -> Issue:
         """Report a reopening or a new agent label; return the issue with the time of that label.
 
-        A reopening is reported only for the foremost of an issue's sessions.
+        A reopening is reported only if `foremost` is true: `session` is then the newest of the
+        issue's sessions that have not ended or, if all have ended, the newest of all.
         """
         if (
             foremost
@@ -285,7 +286,8 @@ class IssueObserver:
     def _candidate(self, project: str, reading: IssueSnapshot, trigger: Trigger) -> Candidate:
         """Return a candidate; its `allowed` says whether the trigger's actor may give commands.
 
-        Only the actor of a label is looked up. Raises `GitHubFailure`.
+        `allowed` is true for a start command, whose author was authorized before. For all other
+        triggers, such as labels, the actor's permission is checked now. Raises `GitHubFailure`.
         """
         repository = self.projects[project].repository
         # Authors of commands are already authorized; the actor of a label is checked here.

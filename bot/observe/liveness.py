@@ -86,7 +86,11 @@ def without_frequent_news(before: Agent, now: Agent, at: datetime) -> Agent:
 def _counted_failure(
     before: ProbeFailure | None, now: Agent, at: datetime, most: int
 ) -> ProbeFailure:
-    """Count failed or contradictory probes in a row with the same results, up to `most`."""
+    """Count consecutive rounds in which the probes of runtime and program failed or disagreed.
+
+    If `now` has the runtime, program and activity that `before.evidence` names, the result has one
+    round more than `before`, but at most `most`. Otherwise a new count begins with one round.
+    """
     evidence = f"runtime {now.runtime}, program {now.program}, agent {now.activity}"
     if before is None or before.evidence != evidence:
         return ProbeFailure(since=at, evidence=evidence)

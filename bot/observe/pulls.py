@@ -120,8 +120,10 @@ class PullObserver:
     def _refresh(self, refresh: DueRefresh, read: set[Numbered]) -> None:
         """Read the pull requests of a refresh, except merged ones and those in `read`.
 
-        Adds them to `read`, and marks the refresh as done. Postpones it if one of them was just
-        read, or if GitHub does not know yet whether one can be merged. Raises `GitHubFailure`.
+        Adds each to `read`, and marks the refresh as done. If an earlier call read any of these
+        pull requests less than a second ago, reads none and postpones the refresh. If GitHub does
+        not know yet whether an open pull request can be merged, postpones the refresh after
+        reading. Raises `GitHubFailure`.
         """
         repository, (kind, _, name) = refresh.repository, refresh.subject.partition(":")
         session, numbers, reading = self._concerned(repository, kind, name)

@@ -47,12 +47,14 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether the subject must be read in full. If so, remembers the fingerprint for `found`.
+        """Whether the subject must be read in full.
 
         False only if the subject was read in full in the last four hours, with the same
-        fingerprint. The fingerprint of an unreadable subject is None. A fingerprint is not
-        remembered within two seconds of the subject's last change, because a further change may not
-        alter it.
+        fingerprint. `fingerprint` is None if the subject cannot be read.
+
+        If the result is True, also stores the fingerprint for the method `found`, unless it is None
+        or the subject changed within the last two seconds: a further change in the same second may
+        not alter the fingerprint.
         """
         now = self._clock()
         known, at = self._known.get(thing, (None, now))

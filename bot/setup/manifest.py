@@ -40,7 +40,7 @@ class NewApp(Struct, frozen=True):
         return f"NewApp({self.id})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return only the id, so that Rich's tracebacks do not show the credentials either."""
+        """Return only the id, so that tracebacks printed by Rich do not show the credentials."""
         return [("id", self.id)]
 
 

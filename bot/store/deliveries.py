@@ -109,10 +109,13 @@ _failed = RowDecoder(FailedDelivery, "deliveries")
 
 
 class DeliveriesTable(StoreTable):
-    """Webhook deliveries, in whose bodies `redact` masks secrets, and their effects."""
+    """Webhook deliveries and their effects. `redact` masks secrets in the body of a delivery."""
 
     def add(self, rows: Sequence[Delivery]) -> Future[list[DeliveryOutcome]]:
-        """Store deliveries; the future resolves to an outcome for each once all are on disk."""
+        """Store deliveries. The future resolves when all deliveries are on disk.
+
+        The result has one outcome per delivery, in the order of `rows`.
+        """
         return self._db.submit(
             lambda connection: [
                 accepted

@@ -93,7 +93,10 @@ class ExpiryTable(StoreTable):
         return self._size(_DATED[kind][0], before.timestamp())
 
     def delete_dated(self, kind: DatedKind, before: datetime) -> None:
-        """Delete the rows that `dated` measures."""
+        """Delete the rows of this kind that were finished before a time.
+
+        The exceptions for some kinds are described at `ExpiryTable.dated`.
+        """
         self._delete(_DATED[kind][1], before.timestamp())
 
     def history(self, session: str) -> StoredSize:

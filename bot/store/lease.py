@@ -113,7 +113,7 @@ def runs_here(owner: str) -> bool:
 
 
 def _gone(owner: str) -> bool:
-    """Whether an owner is a process of this host and its pid namespace that no longer runs."""
+    """Whether the process `owner` ran on this host and in this pid namespace, and has ended."""
     host, boot, pid, _ = _parts(owner)
     return host == _host() and bool(boot) and pid.isdigit() and not runs_here(owner)
 

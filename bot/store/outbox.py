@@ -301,7 +301,7 @@ class OutboxTable(StoreTable):
         self._execute(_DEFER, {"seq": seq, "until": until.timestamp(), "why": why})
 
     def of(self, session: str, limit: int = 200) -> list[OutboxEntry]:
-        """Return the last `limit` actions of a session, newest first, without typed keys."""
+        """Return the last `limit` actions of a session that are not `PressKeys`, newest first."""
         return list(skip_corrupt(_entry, self._all(OF_SESSION, (session, limit))))
 
     def run_starts(self, session: str) -> dict[int, datetime]:

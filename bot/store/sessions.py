@@ -108,11 +108,11 @@ class SessionsTable(StoreTable):
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession, command: str = "") -> bool:
-        """Create a session that is due at once, and settle its start command.
+        """Create a session that is due at once, and close the command that requested it.
 
-        The command with the key `command` is stored as refused, so that it opens no other session;
-        if the key is empty, there is none. Returns False, with nothing written, if a session has
-        the id or the branch already.
+        `command` is that command's key, or empty if no command requested the session. Once the
+        session is created, the command's state is `refused`, so that it opens no second session.
+        Returns False and writes nothing if another session already has the id or the branch.
         """
         values = {
             **columns(new),
@@ -190,9 +190,9 @@ class SessionsTable(StoreTable):
     def of_subjects(self, subjects: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return the id of the session that each pair of repository and subject concerns, if any.
 
-        Takes the subjects of `of_subject`, and also `other:34` for a pull request whose branch is
-        not known yet, `number:12` for a pull request or an issue, and `session:widgets-12b` for the
-        session with this id.
+        A subject is written `issue:12`, `pull:34`, `branch:fix-12`, `sha:` and a commit's hash,
+        `other:34` for a pull request whose branch is not known yet, `number:12` for the pull
+        request or issue with this number, or `session:widgets-12b` for the session with this id.
         """
         wanted = [
             (repository, subject, *subject.partition(":")[::2])

@@ -212,7 +212,7 @@ class AgentsTable(StoreTable):
         self._db.write(lambda connection: connection.executemany(_ADD_PATH, values))
 
     def paths(self, session: str) -> list[str]:
-        """Return the recorded files that a session's pushed commits change."""
+        """Return the stored paths of the files that a session's pushed commits change."""
         return [row["path"] for row in self._all(PATHS, (session,))]
 
     def merged(self, project: str) -> list[tuple[str, str]]:

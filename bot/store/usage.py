@@ -192,7 +192,7 @@ class UsageTable(StoreTable):
     def totals(
         self, by: str, session: str = "", among: UsageFilter = _EVERYTHING
     ) -> list[UsageTotal]:
-        """Sum up usage by a key of `USAGE_GROUPS`: one session's, or all if `session` is empty."""
+        """Sum up all usage, or only `session`'s if given, grouped by a key of `USAGE_GROUPS`."""
         name, order = USAGE_GROUPS[by]
         source = "all_usage" if by in ("session", "run", "issue") else _USED
         query = _TOTALS.format(name=name, order=order, source=source, limit=-1)
@@ -288,7 +288,7 @@ def add_run_usage(
     """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
 
     `usage` is the whole run's. Dollars and unpriced tokens may decrease: prices become known or
-    differ between program and proxy. At multiples of `STEPS`, wakes sessions with the same budget.
+    differ between the agent's program and the model proxy. May wake other sessions: see `STEPS`.
     """
     (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()

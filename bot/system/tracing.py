@@ -150,10 +150,10 @@ def note(**attributes: str | int) -> None:
 
 
 def hand_on(names: Iterable[str], seconds: float | None = None) -> None:
-    """Make steps about these names continue the current trace, if they begin within `seconds`.
+    """Make later calls of `span` with one of `names` as `about` continue the current trace.
 
-    The default is 60 seconds. Call this before the work is recorded, because another thread may
-    start that work at once.
+    This holds for `seconds`, by default 60. Call `hand_on` before you store the work that
+    these spans trace, because another thread may start that work at once.
     """
     traces = _active.traces
     if traces is not None:

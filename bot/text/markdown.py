@@ -134,7 +134,7 @@ def _addresses(page: "_Page", address: re.Pattern[str]) -> Iterator[Address]:
 
 
 def _next(found: Container[int], number: int, page: "_Page") -> int:
-    """Return the number of the line with the next address, or the number of lines."""
+    """Return the first line number after `number` that is in `found`, or `len(page.lines)`."""
     lines = range(number + 1, len(page.lines))
     return next((line for line in lines if line in found), len(page.lines))
 
@@ -183,7 +183,10 @@ class _Page:
         return self._edited(0, len(self.text), self._edits)
 
     def without_comments(self, start: int, end: int) -> str:
-        """Return the text between two positions as `render` does, but with unchanged HTML tags."""
+        """Return the text from `start` to `end` without the parts that GitHub hides.
+
+        HTML tags keep all their attributes.
+        """
         return self._edited(start, end, [edit for edit in self._edits if not edit.tag])
 
     def ends_paragraph(self, number: int) -> bool:

@@ -100,8 +100,9 @@ def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[S
 def column_of(source: str, line: str, part: str, after: int | None) -> int | None:
     """Return the offset in `line` at which the text `part` begins; None if it is not found.
 
-    The text is searched for in `source`, which is `line` as it was prepared for the parser. For a
-    table cell, `after` is the offset in `source` at which the search begins; otherwise, None.
+    `part` is searched for in `source`, which is `line` as it was prepared for the parser. For a
+    table cell, the search begins at the offset `after` in `source`; for other text, `after` is None
+    and the last occurrence counts.
     """
     indent = len(part) - len(part.lstrip())
     part = part.strip()

@@ -198,7 +198,10 @@ class _Receiver:
 
 
 def _delivery(headers: Mapping[bytes, bytes], body: bytes) -> Delivery:
-    """Return a verified request as a delivery with the raw body; raise `_Refused` if invalid."""
+    """Build the delivery from a request whose signature is valid. The body is not parsed.
+
+    Raises `_Refused` if a header is missing or invalid: content type, event or delivery ID.
+    """
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if kind != b"application/json":
         raise _Refused(415, "set the webhook's content type to application/json")

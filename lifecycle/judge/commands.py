@@ -291,11 +291,11 @@ _UNEXAMINED: Final = frozenset({"tell", "answer", "agent", "budget", "start"})
 
 
 def offered(judged: Judged) -> tuple[str, ...]:
-    """Return the commands that a report names: those that work in this status, but not in all.
+    """Return the commands that a report names: they work in this status, but not in every status.
 
-    Commands that would be refused now are left out, except those in `_UNEXAMINED`; `cancel` is
-    named only after a command to merge. The facts of `judged` must be those of `AppliedCommands`,
-    which lack the commands that were refused.
+    Commands that would be refused now are left out; this is not checked for the commands in
+    `_UNEXAMINED`. `cancel` is named only after a command to merge. The facts of `judged` must be
+    those of `AppliedCommands`, which contain no refused commands.
     """
     facts, pull = judged.view.facts, judged.view.pull
     given = Command(key="", kind="", actor="", at=judged.view.now, head=pull.head if pull else "")
@@ -390,7 +390,7 @@ def _say(sentence: str, judged: Judged, command: Command) -> str:
 
 
 def _had_its_effect(command: Command, facts: Facts) -> bool:
-    """Whether the session was restored (for `start`) or ended (for others) since the command."""
+    """After `start`, whether the session was restored; after other commands, whether it ended."""
     if command.kind == RESTORES:
         return facts.restored_at is not None and facts.restored_at >= command.at
     return facts.ended is not None and facts.ended.at >= command.at

@@ -47,7 +47,7 @@ def question(view: SessionView) -> Finding | None:
 
 
 def paths_held(view: SessionView) -> Finding | None:
-    """The commits need a person's `allow`: they change protected paths, or the bot held them."""
+    """The commits are not pushed until a person reviews them and gives the command `allow`."""
     head = view.facts.work.head
     held = _given_up(view, keys.push(head))
     if held is None or held.reason not in HELD:

@@ -241,8 +241,9 @@ class Judged(Struct, frozen=True):
     def reply(self, command: str, key: Key, topic: str, **values: str) -> Comment:
         """Return a comment on the issue or pull request where a command was given.
 
-        `command`: the command's key. If no command has it, or the command was not given on GitHub,
-        the comment goes where `comment` puts it.
+        `command`: the command's key. If no command has this key, or the command was not given on
+        GitHub, the comment is for the session's pull request, or for its issue if no pull request
+        exists.
         """
         comment = self.comment(key, topic, **values)
         given = next((one.number for one in self.asked if one.key == command), 0)

@@ -1,4 +1,4 @@
-"""Derives a session's stage and the finding that explains it: an outcome, a pause or a wait."""
+"""Derives a session's stage, such as `paused`, and a `Finding` that explains the stage."""
 
 from datetime import datetime
 from typing import Final

@@ -68,7 +68,8 @@ def message(judged: Judged, cause: Key, prompt: do.Prompt, covers: tuple[Key, ..
 def waiting(view: SessionView, covered: str = "") -> Iterator[dict[str, str]]:
     """Yield the issue's discussion, failed checks to fix, review threads and requested changes.
 
-    `covered`: the name of a prompt, whose content is omitted; if empty, nothing is omitted.
+    `covered` is the name of a prompt that the agent also gets: items which that prompt already
+    contains are not yielded. If `covered` is empty, all items are yielded.
     """
     if covered != START:
         yield from discussion(view)

@@ -171,9 +171,10 @@ def take_out_of_queue(judged: Judged) -> Wanted:
 
 
 def tidy(judged: Judged) -> Wanted:
-    """Delete the merged branch, and close the issue if GitHub did not, as the policy says.
+    """Delete the merged branch, and close the issue if it is still open.
 
-    The branch of an adopted pull request is kept.
+    The policy can turn off either step (`delete_branch`, `close_issue`). The branch of an adopted
+    pull request is always kept.
     """
     view, pull, policy = judged.view, judged.view.pull, judged.view.policy
     if pull is None:

@@ -109,10 +109,11 @@ def _start(judged: Judged, cause: StartCause, asked: str = "") -> do.Action:
 
 
 def _beginning(view: SessionView, run: int, *, takes_over: bool) -> do.Prompt:
-    """Return the prompt that begins a run, unless it starts for a message or a review.
+    """Return the usual prompt for the beginning of a run.
 
-    In a chat, only the first run gets a prompt: the person's first message, if there is one. For
-    other runs of a chat, the prompt's name is empty.
+    Runs that start for a message or a review get a different prompt. In a chat, the prompt of the
+    first run is the person's first message. If there is no such message, and in later runs of a
+    chat, the prompt's name is empty, and the agent's program starts without a message.
     """
     if view.is_chat:
         said = run == 1 and view.facts.issue.body

@@ -137,7 +137,7 @@ class ActionHistory:
         return newest
 
     def instructed_at(self, run: int) -> datetime | None:
-        """Return when a run was started or last sent a message; None if it never started."""
+        """Return the time of the last message to a run, or else of its start, or else None."""
         if run not in self._instructed:
             self._instructed[run] = self._newest(self._giving.get(run))
         return self._instructed[run]
@@ -160,7 +160,7 @@ class ActionHistory:
 
     @cached_property
     def ended_early(self) -> dict[int, datetime]:
-        """When the next run was started, by the number of the run that failed or was lost."""
+        """Map the number of each run that failed or was lost to the start time of the next run."""
         return self.ended_by(StartCause.CRASH, StartCause.LOST)
 
     def last_sent(self, cause: Key) -> MessageSent | None:

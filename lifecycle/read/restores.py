@@ -35,9 +35,9 @@ def allowed(facts: Facts, head: str) -> bool:
 def names(facts: Facts, command: Command, head: str) -> bool:
     """Whether a command names the commit `head` by its full hash or by a valid abbreviation.
 
-    An abbreviation is not valid if another known commit has the same prefix: one that was pushed,
-    or whose push was refused or is ordered, or the session's newest when the command was granted.
-    An agent could craft such a commit.
+    An abbreviation is not valid if another known commit begins with it, because an agent could
+    craft a commit whose hash begins like that of `head`. The known commits are those whose push was
+    done, refused or ordered, and the session's newest commit when the command was granted.
     """
     others = {*_pushes(facts), command.head} - {head}
     return head.startswith(command.text) and not any(one.startswith(command.text) for one in others)
@@ -95,10 +95,10 @@ def _let_out(facts: Facts) -> Facts:
 
 
 def _unambiguous(facts: Facts, before: datetime) -> tuple[Command, ...]:
-    """Return the commands without each `allow` from before this time that names several commits.
+    """Return the commands, except each `allow` older than `before` that fits several commits.
 
-    A retry removes the records of refused pushes, without which such an `allow` would seem to name
-    only one commit.
+    An `allow` may give only the first digits of a commit's hash. After a retry, which removes the
+    records of refused pushes, digits that several commits share could seem to fit a single commit.
     """
     commits = _pushes(facts) | {facts.work.head}
 

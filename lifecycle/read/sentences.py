@@ -34,9 +34,9 @@ def clock(at: datetime) -> str:
 
 
 def person(actor: str) -> str:
-    """Return a login with `@`; "somebody" if it is empty, because it is not known who acted.
+    """Return the words for an actor: a GitHub login gets `@`, other actors are described.
 
-    Actors without a login are described.
+    If `actor` is empty, the actor is unknown, and the result is "somebody".
     """
     if actor.startswith(CLI):
         return f"{actor.removeprefix(CLI)} (on the server)"

@@ -134,9 +134,9 @@ class SessionView(CommandQueries):
         return self.wait(newest[most - 1], 3600.0) if len(newest) >= most else None
 
     def _asked_for_pull(self) -> bool:
-        """Whether a chat's agent was sent the request for a pull request, or sending it failed.
+        """Whether a request for a pull request was sent to the chat's agent, or could not be sent.
 
-        A request from before the last restore counts in any case.
+        If the session was restored after the request, the request counts as sent.
         """
         command, restored_at = self.command(MAKES_PULL), self.facts.restored_at
         if command is None:
@@ -334,7 +334,7 @@ class SessionView(CommandQueries):
         return not remark.bot or self.policy.lists(remark.author)
 
     def may_have_findings(self) -> bool:
-        """Whether escalations other than a question or a run without changes are possible."""
+        """Whether an escalation other than `question` and `nothing_to_show` is possible."""
         facts, pull = self.facts, self.pull
         work = facts.work
         if facts.failures or self.unpushed or work.dirty or work.unreadable or self.dequeued:

@@ -125,7 +125,7 @@ class Containers:
         )
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:
-        """Return the launch of the client with the program; see `Isolation.wrap`."""
+        """Return a launch that runs the given program in a container; see `Isolation.wrap`."""
         return self._wrap(launch, sandbox, _PATIENCE_SECONDS)
 
     def _wrap(self, launch: Launch, sandbox: Sandbox, patience: int) -> Launch:

@@ -16,7 +16,7 @@ class Unisolated:
         return ""
 
     def answers(self) -> bool:
-        """Return True: there is no engine; see `Isolation.answers`."""
+        """Return True, because there is no container engine that could fail to answer."""
         return True
 
     def unlimited(self, limits: Limits) -> str:

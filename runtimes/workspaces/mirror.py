@@ -218,12 +218,13 @@ class Mirror:
         git(self.path, "update-ref", "-d", kept.ref, kept.sha)
 
     def known_work(self, session: str, branch: str) -> tuple[str, str | None] | None:
-        """Return a session's newest commit, and the last work preserved on it (see `Preserved`).
+        """Return a session's newest commit, and the commit with the last preserved work.
 
-        The candidates are the commit of GitHub's branch, the session's in the mirror, and the
-        branch's commit when work was last preserved. A later candidate in this list replaces an
-        earlier one only if it descends from it. The second value is None unless the last preserved
-        work is based on the newest commit. Returns None if no commit is known.
+        Candidates for the newest commit are, in this order: the head of GitHub's `branch`, the
+        commit that the mirror records for the session, and the commit on which the last preserved
+        work is based. A later candidate replaces the choice so far only if it descends from that
+        choice. The second value is None if no work was preserved, or if the work is based on
+        another commit than the newest. Returns None if there is no candidate.
         """
         kept = self.preserved(session)
         preserved = kept[-1].sha if kept else None

@@ -51,12 +51,12 @@ def prepare(
 def hold_files(
     mirror: Mirror, workspace: Worktree, base: str, patterns: Sequence[str], run: int
 ) -> Sequence[str]:
-    """Restore the files that steer agents, which match `patterns`, before a run.
+    """Restore, before a run begins, the files that match `patterns`. Such files steer agents.
 
-    They get their versions at the merge base of the session's branch and `base`, which is the base
-    branch's commit on GitHub. Their uncommitted changes are preserved first, as the work of `run`.
-    Safe to repeat. Returns the files that have other versions on the session's branch. Raises
-    `GitFailure`.
+    The files get their versions at the merge base of the session's branch and `base`, a commit of
+    the base branch. Their uncommitted changes are preserved first, as work of the previous run,
+    whose number is `run`. Safe to repeat. Returns the files whose versions on the session's branch
+    differ from the restored ones. Raises `GitFailure`.
     """
     if not patterns:
         return []

@@ -82,10 +82,10 @@ def make_repository(
 
 
 def _copy_branches(origin: Path, repository: Path) -> None:
-    """Copy the branches of `origin` into an agent's new repository, which borrows its objects.
+    """Copy the branches of `origin` into an agent's new repository as remote-tracking branches.
 
-    They become remote-tracking branches. `git fetch` would have the same result, but write a file
-    for each branch.
+    No objects are copied, because the new repository borrows those of `origin`. `git fetch` would
+    have the same result, but write a file for each branch.
     """
     form = "--format=%(objectname) refs/remotes/origin/%(refname:lstrip=2)"
     # In order, and none of them is an annotated tag, so the header that git writes is true here.

@@ -2,12 +2,12 @@
 
 Git runs in the bot's own repository of the session, `bot.git`, which borrows the objects of the
 session's repository and of the mirror. So git reads no configuration that an agent wrote: hooks,
-filters, fsmonitor and URLs in it could run code in any process that calls git there (measured). But
-an agent's nested repositories, and alternates or links among its objects, still lead git to other
-folders. So git runs in a sandbox with four folders: it may write to `bot.git` and the checkout, and
-read the session's repository and its project's mirror. Only `fill` runs git in another repository
-of the bot, that of a submodule, which it may read, too. What git leaves in `bot.git` is as hostile
-as the checkout; only its output gets out, with a limit and a deadline.
+filters, fsmonitor and URLs in such a configuration can run code (measured). But an agent's nested
+repositories, and alternates or links among its objects, still lead git to other folders. So git
+runs in a sandbox with four folders: it may write to `bot.git` and the checkout, and read the
+session's repository and the project's mirror. `SessionGit.fill` adds a fifth folder, which git may
+only read: the bot's repository of a submodule. The files in `bot.git` are as untrusted as those in
+the checkout. Git's output is limited in size, and each command in time.
 """
 
 import hashlib
@@ -43,7 +43,10 @@ class SessionGit:
     excluded: Sequence[str] = ()  #: Files of the operator's in the checkout, which git ignores.
 
     def __call__(self, *args: str, **more: Any) -> str:
-        """Run a command in `view`. `more` and the result are as those of `git`."""
+        """Run a git command in the repository `view`, in a sandbox, and return its output.
+
+        `more` are keyword arguments of the function `runtimes.workspaces.git.git`.
+        """
         return self._run(args, (self.repository / "objects",), **more)
 
     def _run(self, args: Sequence[str], read: Sequence[Path], **more: Any) -> str:
@@ -153,10 +156,10 @@ class SessionGit:
         return [name for name in names if name not in outside]
 
     def make(self, folders: Sequence[str] = (), *, lfs: bool = False) -> None:
-        """Make the bot's repository, with its own settings and borrowed objects only.
+        """Make the repository `view`, which borrows the objects of `repository` and `origin`.
 
-        Without `folders` the checkout has all files; otherwise it is sparse. With `lfs`, git
-        recognises files of Git LFS.
+        If `folders` are given, git treats the checkout as a sparse checkout of these folders; else
+        it expects all files in the checkout. With `lfs`, git recognises files of Git LFS.
         """
         init(self.view, borrow=(self.repository, self.origin))
         sparse.restrict(self.view, self.view, folders)

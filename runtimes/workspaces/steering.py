@@ -20,9 +20,9 @@ class Steering:
     """The steering files of one checkout; the caller holds the lock of the bot's repository."""
 
     def __init__(self, note: Path, git: SessionGit) -> None:
-        """`note` is the bot's file that stores the held commit and the patterns.
+        """`note` is the path of the file in which `hold` records its arguments.
 
-        `git` runs commands in the bot's repository, on the checkout's files.
+        `git` runs commands on the checkout's files, in the bot's repository of the session.
         """
         self._git, self._leave_out = git.on_files, git.leave_out
         self._note = note

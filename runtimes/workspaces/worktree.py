@@ -3,11 +3,11 @@
 Once an agent may have worked in it, git runs only as in `runtimes.workspaces.session_git`.
 
     ROOT/SESSION/checkout         where the agent works (`path`)
-    ROOT/SESSION/repository.git   its repository, which borrows the objects of `origin`
-    ROOT/SESSION/origin.git       what a clone has as `origin` in place of the mirror
+    ROOT/SESSION/repository.git   the agent's repository; borrows objects of the project's mirror
+    ROOT/SESSION/origin.git       only for a clone: a copy of the mirror, used in the mirror's place
     ROOT/SESSION/bot.git          the bot's repository; no file in it is trusted
     ROOT/SESSION/made             marks the workspace as complete
-    ROOT/SESSION/making           exists while it is being made: there is no work in it yet
+    ROOT/SESSION/making           exists while the workspace is being made and holds no work yet
     ROOT/SESSION/moving           the commits from and to which `move` is moving the branch
     ROOT/SESSION/steering         see `runtimes.workspaces.steering`
     ROOT/.SESSION.gone            a workspace whose removal has begun
@@ -110,9 +110,9 @@ class Worktree:
 
     @property
     def spoiled(self) -> bool:
-        """Whether files, maybe work, are there, though it is neither complete nor being made.
+        """Whether the workspace is neither complete nor being made, but its folder contains files.
 
-        An empty folder is not spoiled: a killed `create` can leave one.
+        The files may be an agent's work. A folder that a killed `create` left empty does not count.
         """
         recorded = self.made or self._making.exists()
         return self.place.is_dir() and not recorded and any(self.place.iterdir())
@@ -172,7 +172,7 @@ class Worktree:
         return True
 
     def update_origin(self, *commits: str) -> None:
-        """Update a complete clone's `origin` with `commits` and their merge bases with `base()`."""
+        """Fetch `commits` and their merge bases with `base()` into a complete clone's `origin`."""
         if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():
@@ -261,7 +261,7 @@ class Worktree:
     def adopt(self, old: str, new: str, at: str = "") -> bool:
         """Move the session's branch from `old` to `new`, and attach HEAD to the branch.
 
-        The checked-out commit must be `at` or, if that is empty, `new`; both have the same files.
+        The commit `at`, by default `new`, must be checked out and have the same files as `new`.
         Call it only while the agent is at rest. Idempotent without `at`. Returns False if another
         commit is checked out, or if the branch exists and is at neither `old` nor `new`.
         """
@@ -290,7 +290,7 @@ class Worktree:
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the held files; return those that differ between the held commit and `head`."""
+        """Restore the files chosen by `hold`; return those of which `head` has another version."""
         with self._locked():
             return [readable(name) for name in self._steering.put_back(head)]
 
@@ -335,7 +335,7 @@ class Worktree:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the bot repository's lock. Raises `GitFailure` if the workspace is incomplete."""
+        """Lock the workspace's `bot.git`. Raises `GitFailure` if the workspace is incomplete."""
         if not self.made:
             raise GitFailure("status", str(self.place), "it is incomplete", "restart the session")
         with (self.place / "lock").open("w") as lock:
@@ -349,8 +349,8 @@ class Worktree:
         """Commit all files as they are, without moving the branch, and return the commit.
 
         Ignored files are left out. The first parent is the branch's commit or, if that cannot be
-        read, the one that `_anchor(known)` chooses. `unpublished` and `earlier` are further ones.
-        None if no file differs from the first and `unpublished` is empty.
+        read, the result of `_anchor(known)`. The commits `unpublished` and `earlier` become further
+        parents. None if `unpublished` is empty and no file differs from the first parent.
         """
         with self._locked():
             anchor = self._anchor(known)
@@ -366,7 +366,7 @@ class Worktree:
             return self._git("commit-tree", tree, *over, "-m", message).strip()
 
     def _anchor(self, known: str = "") -> str:
-        """Return a commit to compare with: the branch's, or any local one, `known` or the base."""
+        """Return the branch's commit, else one from `commits()`, else `known`, else the base."""
         found = self.head() or next(iter(self.commits()), known) or self._marker.read_text()
         if not found:
             words = f"no readable branch {self.branch}"

@@ -1,17 +1,18 @@
 """Measures many issues labelled within a second: the work, the waiting and the order of sessions.
 
-The sessions share all cores, so the last one ends when all work is done. If the oldest go first,
-half of them end in half of that time. Three figures have limits, none of which depends on how fast
-the machine is or on what else it does before and after the burst:
+The sessions share all cores, so the last one ends when all work is done. If the oldest sessions go
+first, half of all sessions end in half of the total time. Three figures have limits, none of which
+depends on how fast the machine is or on what else it does before and after the burst:
 
 - The work: the processor time of a session (bot, stand-in for GitHub, and the git of both; not its
-  agent) divided by that of a session by hand, in which git clones, commits and pushes. Those by
+  agent) divided by that of a session by hand, in which git clones, commits and pushes. Sessions by
   hand run beside the others, because a busy machine takes more processor time for the same work.
 - The waiting: the time until half of the sessions have a pull request, divided by the time that all
-  work takes if no core is ever idle. It grows if sessions wait for something else than a core.
-- The order: the time until half of the sessions have one, divided by that of the last. The time of
-  a session alone (its agent starts and is observed every few seconds) is subtracted from both: it
-  is the same for every session and says nothing about their order.
+  work takes if no core is ever idle. This ratio grows if sessions wait for anything but a core.
+- The order: the time until half of the sessions have a pull request, divided by the time until all
+  sessions have a pull request. The time that a session takes alone (its agent starts and is
+  observed every few seconds) is subtracted from both times, because it is the same for every
+  session and says nothing about their order.
 """
 
 import os

@@ -71,10 +71,11 @@ def _microseconds(call: Callable[[], object]) -> float:
 
 
 def reference() -> None:
-    """Build a command line parser and use it: work of the standard library, in Python alone.
+    """Build a command line parser and parse a command line with it.
 
-    Like a decision, it runs much code once. A short loop stays in the processor's caches: with one
-    as the reference, the ratio of the same decisions was 1.5 to 1.9 on one machine in one day.
+    This is Python code of the standard library and, like a decision, executes much code once. A
+    short loop would be a bad reference, because it stays in the processor's caches: on one machine
+    in one day, the time of the same decisions divided by a loop's time varied from 1.5 to 1.9.
     """
     parser = ArgumentParser(prog="reference", add_help=False)
     parser.add_argument("--number", type=int)

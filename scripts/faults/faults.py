@@ -166,10 +166,10 @@ def clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
 
 
 def app_clock(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Restart the bot while the clock is minutes ahead, then set it wrong like `clock`.
+    """Restart the bot while its clock is minutes ahead, then run the fault `clock`.
 
-    GitHub uses its own time to check an App's signatures and to expire the App's tokens. Here the
-    tokens are so short-lived that the bot renews them every few seconds.
+    GitHub uses its own time to check an App's signatures and to expire the App's tokens. During
+    this fault, the tokens are so short-lived that the bot renews them every few seconds.
     """
     (bot,) = lives.bots
     lives.github.world.token_lasts = RENEW_EARLY + timedelta(seconds=5)

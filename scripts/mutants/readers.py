@@ -34,7 +34,7 @@ SHARED = "shared"
 
 
 class Source(NamedTuple):
-    """A module whose rules are broken."""
+    """A module whose rules the mutation test breaks, one at a time."""
 
     agent: str  #: The package below `runtimes.agents`, or the module itself.
     name: str = ""  #: The module in the package; empty: `agent` is a module.

@@ -99,9 +99,10 @@ def chromium() -> Iterator[Browsers]:
 
 
 def wait_for_live(page: Page) -> None:
-    """Wait until a page is loaded and, if it updates itself, connected.
+    """Wait until a page is loaded and, if it updates itself, connected to the server.
 
-    A new address comes before its page: until the script of the page has run, keys do nothing.
+    Waiting for the page's URL is not enough: the browser shows the URL before the page's script has
+    run, and until then the page ignores keys.
     """
     page.wait_for_load_state()
     if page.locator("#link").count():

@@ -61,7 +61,7 @@ class Demo:
 
     @contextmanager
     def signed_in(self) -> Iterator[Page]:
-        """Open the page over the link of the stand-in, which signs in with GitHub."""
+        """Sign a person in through the stand-in for GitHub, and yield Mergewright's page."""
         with self._browsers.person() as context:
             github = context.new_page()
             github.goto(self._stage.github.url)

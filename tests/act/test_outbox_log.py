@@ -25,7 +25,7 @@ def bench(scenario: Any) -> Iterator[OutboxBench]:
 
 
 class Lines(logging.Handler):
-    """Keeps what is logged as lines of JSON, formatted where they are logged."""
+    """Formats each log record as JSON in the thread that logs it, and keeps the parsed JSON."""
 
     def __init__(self) -> None:
         super().__init__()

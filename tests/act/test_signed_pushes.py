@@ -46,7 +46,7 @@ def publishes(
 
 
 def looks(site: Site) -> None:
-    """Observe the workspace's commit, which withdraws the push of another one."""
+    """Record the workspace's current commit, and withdraw ordered pushes of other commits."""
     store, now, session = site.scenario.store, site.scenario.clock(), site.session
     work = replace(session.work, head=site.workspace.head() or "")
     store.observations.record([Observation(session=session.id, run=1, work=work)], now)

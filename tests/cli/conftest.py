@@ -109,7 +109,7 @@ class Deployment:
         return new.id
 
     def looks_for_slots(self, sessions: int, minutes_ago: float = 0) -> None:
-        """Assign slots, so many in all."""
+        """Assign slots to waiting sessions; at most `sessions` sessions can have a slot."""
         at = self.now - timedelta(minutes=minutes_ago)
         store = Store(empty_database(self.paths.database), clock=lambda: at)
         store.slots.assign(Caps(sessions=sessions))

@@ -95,7 +95,7 @@ class SandboxedProject:
         return list((self.data / "sandboxes").glob("*/workspaces/*/checkout"))
 
     def workspaces_of(self, started: "subprocess.Popen[str]") -> list[Path]:
-        """Those of one of several processes."""
+        """Return the checkout folders of the sandboxes whose lock the process `started` holds."""
         held = {str(one.readlink()) for one in Path(f"/proc/{started.pid}/fd").iterdir()}
         return [one for one in self.workspaces if f"{one.parents[2]}/lock" in held]
 

@@ -35,7 +35,7 @@ class Terminal:
 
 @contextmanager
 def at_a_terminal(*words: str, folder: Path, code: int = 0) -> Iterator[Terminal]:
-    """Run a command, which must end with an exit code."""
+    """Run mergewright at a terminal; after the block, check that its exit code is `code`."""
     handle, inner = os.openpty()
     try:
         with subprocess.Popen(

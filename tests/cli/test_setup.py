@@ -311,7 +311,7 @@ def test_an_administrators_token_adds_the_webhook_too(
 def test_a_webhook_that_exists_gets_the_new_secret(
     github: FaultyGitHub, given: Given, tmp_path: Path
 ) -> None:
-    """With its old secret, the bot would refuse each of its deliveries."""
+    """If the webhook kept its old secret, the bot would refuse the webhook's deliveries."""
     url = f"{URL}/webhooks/github"
     with closing(GitHub(f"{github.url}api/v3/", Credentials(token="adas"))) as client:
         client.setup.create_webhook("acme/widgets", url, "an-old-secret", ["push"])

@@ -44,7 +44,7 @@ def settings_of(kind: Any, where: str = "") -> set[str]:
 
 
 def keys(table: Any, kind: Any, where: str = "") -> set[str]:
-    """Every key of a document, in the same notation."""
+    """Every key in a parsed TOML table, as a dotted path, e.g. `agents.*.types` for any agent."""
     if get_origin(kind) in (dict, Mapping) and issubclass(get_args(kind)[1], msgspec.Struct):
         return set().union(*(keys(one, get_args(kind)[1], f"{where}*.") for one in table.values()))
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):

@@ -30,7 +30,10 @@ def app(github: FaultyGitHub) -> App:
 
 @pytest.fixture
 def authorize(github: FaultyGitHub, app: App) -> Callable[..., dict[str, str]]:
-    """Open GitHub's page as alice; the parameters that the browser is sent back with."""
+    """Return a function that opens GitHub's authorization page as a user, by default alice.
+
+    The function returns the query parameters of the address to which GitHub redirects the browser.
+    """
 
     def opened(login: str = "alice", **changes: str) -> dict[str, str]:
         query = {

@@ -128,7 +128,7 @@ class Agent:
         )
 
     def allows(self, *network: str) -> None:
-        """Let the project's agents reach these hosts, or all of an "open" network."""
+        """Let the project's agents reach these hosts; `allows("open")` permits all hosts."""
         allowed: Any = "open" if network == ("open",) else network
         self.projects["widgets"] = ProjectSettings(repository="acme/widgets", network=allowed)
 

@@ -55,7 +55,7 @@ class Terminal:
         return replace(agent, runtime=seen.runtime, program=seen.program)
 
     def received(self, mark: str) -> bool:
-        """As the reader of an adapter."""
+        """Whether the agent has read the message that contains `mark`."""
         return mark in self.arrived
 
     @property

@@ -33,7 +33,7 @@ def named_agents(path: str, text: str) -> set[str]:
 
 
 def product_texts() -> dict[str, str]:
-    """The files of the product by path, without the stand-in, which plays these programs."""
+    """Return the text of each product file by path, except `bot/demo`, which may name agents."""
     return {
         path: text
         for path, text in texts().items()

@@ -1,4 +1,4 @@
-"""Frees what a file of laws keeps."""
+"""Clears the caches of each test file after its last test, to free memory."""
 
 from collections.abc import Iterator
 

@@ -26,7 +26,7 @@ class Threshold(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A default that is one of several."""
+    """A setting's default, and another value that changes a decision."""
 
     default: object
     other: object

@@ -1,4 +1,4 @@
-"""What becomes of a session while nothing happens but what is decided about it."""
+"""Lists a session's future decisions if all actions are carried out and nothing else happens."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -34,7 +34,7 @@ from tests.lifecycle.universe import (
 
 
 def reported(seconds: float) -> Facts:
-    """A report with other content was posted so long ago."""
+    """A session whose last report, now out of date, was posted `seconds` seconds ago."""
     return facts(done=done("report:12:0:before", seconds_ago=seconds))
 
 

@@ -184,7 +184,10 @@ _BREAKS = ("works", "commits", "commits and ends its turn", "crashes", "is kille
 )
 @example(["a review asks", "a minute passes", "exits", "a review asks"])
 def test_every_remark_reaches_the_agent_whatever_the_order_of_crashes(steps: list[str]) -> None:
-    """Or people are called. A remark counts as received unless the agent crashes right after it."""
+    """Every remark reaches the agent, or the session ends or waits for people.
+
+    A remark that was sent counts as received unless the agent crashes before its next step.
+    """
     life = Life(park_seconds=9e9)
     memory = Memory(life)
     healing = ["ends its turn", "a minute passes", "works"] * 6

@@ -1,4 +1,4 @@
-"""Every default of `Policy`, by its name: its value, and that decisions change exactly there."""
+"""Tests the value of each default of `Policy`, and that another value changes a decision."""
 
 from typing import Any
 
@@ -224,7 +224,7 @@ THRESHOLDS = {
 
 
 def of_push(field: str, default: Any, other: Any) -> Choice:
-    """A setting that a push carries."""
+    """Return the `Choice` for a setting that sets the field `field` of the action `Publish`."""
     work = Work(base=BASE, head=HEAD, dirty=False)
     return Choice(
         default, other, facts(work=work), of_action("push:", field), says=default, otherwise=other

@@ -179,7 +179,7 @@ def waits(session: Facts, policy: Policy, first: Decision | None = None) -> time
 
 
 def limit(session: Facts, policy: Policy, decision: Decision) -> timedelta:
-    """How long the policy lets people wait, by what is awaited."""
+    """Return how long the policy lets a session wait, given the state of its agent and checks."""
     signals, pulls = decision.signals, [one for one in session.pulls if one.state == "open"]
     silent = (Availability.ACTIVE, Availability.BLOCKED, Availability.UNKNOWN, Availability.NONE)
     least = 0.0

@@ -56,7 +56,10 @@ def test_a_fingerprint_ignores_order() -> None:
 
 
 def test_keys_are_stable() -> None:
-    """They are in databases and on GitHub: another key is the same message sent twice."""
+    """The text of a key must never change, because databases and comments on GitHub contain it.
+
+    If the text changed, the bot would not find a message that it has sent, and would repeat it.
+    """
     assert keys.fingerprint(["ci/unit", "ci/lint"]) == "23ceae50ea44"
     assert keys.visible("widgets-12", keys.commit_work(0).of_run(1)) == "mw-fbd4a7b06d"
 

@@ -123,7 +123,11 @@ def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool
 
 
 def test_a_retry_does_not_release_a_commit_with_the_same_prefix() -> None:
-    """A retry clears the records of refused pushes, which show that two commits have the prefix."""
+    """A person allowed one commit by a prefix of its hash.
+
+    The bot may know another commit with this prefix only from the record of its refused push, and
+    a retry clears such records.
+    """
     looked_at = parse(f"push:{NEXT[:7]}{'0' * 33}")
     allow, retry = command("allow", at=ago(90), text=NEXT[:7]), command("retry", at=ago(10))
     session = held(allow, retry)

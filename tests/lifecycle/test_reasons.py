@@ -72,7 +72,7 @@ def test_a_remedy_names_the_command_that_may_help(reason: Reason, end: str) -> N
 
 
 def test_no_remedy_names_a_command_that_is_refused() -> None:
-    """In every status that has the remedy: an ended session is brought back by `start` alone."""
+    """Remedies for ended sessions name no command but `start`, which no other remedy names."""
     named = set()
     for session in (*NOTIFIED.values(), *IN.values(), *every_trouble()):
         decision = decide(session, Policy(), NOW)

@@ -285,7 +285,11 @@ def every_pull() -> Iterator[Pull]:
 
 
 def every_few_pulls() -> Iterator[tuple[Pull, ...]]:
-    """Pairs of pull requests, some stacked, and single ones with effects of people or reruns."""
+    """Yield tuples of one or two pull requests of a session.
+
+    In some of the pairs, the second is stacked on the first. A pull request on its own has a push
+    by a person, a check that can be rerun, or an approval of an earlier head that still counts.
+    """
     ones = (
         pull(branch=BRANCH, verdicts=(approval(),)),
         pull(branch=BRANCH, checks=(check(CheckState.FAILED),), comments=(remark(),)),

@@ -1,4 +1,4 @@
-"""What the model proxy changes in requests, and the usage that it counts without a report."""
+"""How the model proxy changes requests, and how it estimates usage that no response reports."""
 
 import asyncio
 import json

@@ -25,7 +25,7 @@ def receiver() -> Iterator[HttpReceiver]:
 
 @pytest.fixture
 def database(tmp_path: Path, scenario: Scenario) -> Path:
-    """A database with two sessions that need people, which no bot uses."""
+    """The path of a database with two sessions that need people. No process has it open."""
     desk = Desk(scenario)
     for number in (12, 13):
         desk.needs(scenario.session(number))

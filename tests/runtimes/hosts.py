@@ -205,6 +205,6 @@ class OneSession:
 
 
 def database(path: Path) -> list[str]:
-    """The rows of a copy of the database that the tests write."""
+    """Return the texts in the table `said` of the SQLite database at `path`."""
     with closing(sqlite3.connect(path)) as copy:
         return [row[0] for row in copy.execute("SELECT text FROM said")]

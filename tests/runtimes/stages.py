@@ -239,7 +239,10 @@ def _without_bubblewrap() -> str:
 
 
 class IsolatedStage(TmuxStage):
-    """Real programs in a sandbox, in tmux. Skips the test where `needs` does."""
+    """Real programs in a sandbox, in tmux.
+
+    Skips the test if the isolation needs bubblewrap or a container engine that does not work here.
+    """
 
     def __init__(self, folder: Path, isolation: str, sandbox: Sandbox = NOTHING) -> None:
         needs(isolation)

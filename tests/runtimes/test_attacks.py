@@ -133,7 +133,10 @@ class Machine:
         return result.read_text() if result.exists() else host.runs.output(run.session, run.run)
 
     def attack_from_git(self, script: str, isolation: str) -> str:
-        """Run a script as an alias of the bot's git on a session's files; returns as `attack`."""
+        """Run git through the bot's `SessionGit`, with a git alias that starts a script.
+
+        Returns `works` if the script succeeded, or else why it failed.
+        """
         place = self._data / "workspaces" / _RUN.session
         by = ISOLATIONS[isolation]
         worktree = Worktree(place.parent, _RUN.session, _RUN.branch, self._mirror.path, lambda: by)

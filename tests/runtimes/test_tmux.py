@@ -62,7 +62,10 @@ def test_a_programs_secret_is_only_in_its_own_environment(tmux: TmuxStage) -> No
 def test_the_log_is_complete_after_the_disk_was_full(
     tmux: TmuxStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`cat` cannot write at first, as on a full disk, and loses what it has read."""
+    """`cat`, which writes the log, fails at first, as on a full disk, and loses what it has read.
+
+    The lost lines are later copied from the tmux pane to the log.
+    """
     cat = tmp_path / "bin" / "cat"
     cat.parent.mkdir()
     cat.write_text(

@@ -45,7 +45,10 @@ def hung(tmux: TmuxStage) -> Iterator[str]:
 
 @pytest.mark.usefixtures("soon")
 def test_a_stopped_server_does_not_block_its_callers(tmux: TmuxStage, hung: str) -> None:
-    """It holds the standard output that its clients have passed to it."""
+    """A stopped tmux server keeps the standard output of its clients open after they are killed.
+
+    A caller that waits for the end of a client's output would wait forever.
+    """
     failed: list[Unavailable] = []
 
     def asks() -> None:

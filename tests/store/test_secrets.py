@@ -1,4 +1,4 @@
-"""No secret is written into the database, and a redacted value is no change."""
+"""No secret is written into the database; a repeated value with a secret is not a change."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -55,7 +55,7 @@ class Chat(IssueStory):
         runtime.press(run_name(self.id, session.run), (*text, "Enter"), f"typed {text}")
 
     def types_on_the_page(self, text: str) -> None:
-        """Type a line over the API, as an administrator without an account on the server."""
+        """Type a line through the HTTP API, which handles it like a line typed on the page."""
         self._post(f"sessions/{self.id}/keys", paste=text, keys=["Enter"])
 
     def agent_is(self, activity: Activity) -> None:

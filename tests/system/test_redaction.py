@@ -82,7 +82,7 @@ ALPHABET = "abcdefgXYZ0123456789" * 3 + "\"'\\/+=&<>%$#-_.:;,!? \té\N{SNOWMAN}\
 
 
 class Nested(msgspec.Struct, frozen=True):
-    """A value as facts are."""
+    """A frozen struct with nested structs, like those in `lifecycle.model.facts`."""
 
     question: str
     models: dict[str, "Nested"] = {}

@@ -107,7 +107,10 @@ class People:
 
 
 def fill(people: People) -> None:
-    """Create a session in each project, and an account for each level in all of them."""
+    """Create a session in each project, and one account for each permission level.
+
+    Each account has its level in the repositories of all projects.
+    """
     site = people.site
     site.log_page = no_log
     site.session(1)

@@ -78,7 +78,10 @@ def test_a_change_is_read_once_for_all_pages(site: Site, monkeypatch: pytest.Mon
 
 
 def test_a_page_that_is_far_behind_connects_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reloads then; the messages for it would take memory."""
+    """The server keeps only a few messages in memory, so it ends the stream of a slow page.
+
+    The page then connects again and reloads.
+    """
     monkeypatch.setattr(page_feed, "_KEPT", 2)
     assert asyncio.run(_received("ab")) == [b"a", b"b"]
     assert asyncio.run(_received("abc")) is None

@@ -1,4 +1,4 @@
-"""Open streams: they have the events of the visitor's projects, and end with their access."""
+"""An event stream covers only the visitor's projects, and ends when the visitor loses access."""
 
 import json
 from collections.abc import Iterator

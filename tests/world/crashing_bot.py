@@ -36,11 +36,11 @@ _UNNAMED = {CrashPoint.DELIVERED: 4, CrashPoint.SORTED: 4, CrashPoint.OBSERVED: 
 class Mortal:
     """A crash point handler that kills the process at each crash point it has not seen.
 
-    While an action is between `taken` and `marked`, the points `delivered`, `sorted` and `observed`
-    cause no kill, and a thread at `recorded` is blocked for up to five seconds. Otherwise,
-    the next bot could find the action done, and never reach the action's remaining points. Before
-    each kill, the handler waits for up to two seconds while another action is between `done` and
-    `marked`.
+    `CrashPoint` explains the points. If another thread caused a kill while an action is between
+    `taken` and `marked`, the next bot could find the action done and never reach the action's
+    remaining points. So during this time, the points `delivered`, `sorted` and `observed` cause no
+    kill, and a thread at `recorded` is blocked for up to five seconds. Before each kill, the
+    handler waits for up to two seconds while another action is between `done` and `marked`.
     """
 
     def __init__(self, crossed: Path) -> None:

@@ -17,9 +17,9 @@ SIGNER = CommitSigner("Widget Bot", EMAIL, KEY.sign)
 
 
 def is_verified(repository: Path, commit: str) -> bool:
-    """Whether git verifies the signature of a commit by the key, for the email of its committer.
+    """Whether a commit is signed with `KEY` according to git, and its committer's email is `EMAIL`.
 
-    GitHub asks for the same: the key's account must have the committer's email.
+    GitHub too requires that the committer's email belongs to the account that has the key.
     """
     signers = repository.parent / "allowed_signers"
     signers.write_text(f"{EMAIL} {KEY.public}\n")

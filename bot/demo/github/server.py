@@ -108,9 +108,10 @@ class GitHubServer:
             return user
 
     def bot_account(self, login: str, token: str = "") -> User:
-        """Return a program's account, as `user` does.
+        """Return the account of this login, which a program uses; create it if there is none.
 
-        The account has the type `Bot` if the login ends in `[bot]`.
+        The account gets the `token`, unless that is empty. The type of a new account is `Bot` if
+        the login ends in `[bot]`, otherwise `User`.
         """
         return self.user(login, token)
 

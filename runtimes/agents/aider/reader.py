@@ -38,9 +38,9 @@ _NAME = re.compile(r"\S+")
 def _without_edits(words: str) -> str:
     """Remove the edits from the model's text: the names of files and their new contents.
 
-    An edit is a fenced code block, with the line above it if that contains no space. The closing
-    fence is the next line of as many backquotes as begin the opening fence, or of fewer if no such
-    line follows.
+    An edit is a fenced code block, with the line above it if that line contains no space. The
+    closing fence is the next line that consists of exactly as many backquotes as begin the opening
+    fence. If no such line follows, a line of fewer backquotes closes the block.
     """
     lines = words.split("\n")
     ends = dict[int, list[int]]()

@@ -143,7 +143,8 @@ class ClaudeReader(Reader):
     def _by_records(self, agent: Agent, screen: str) -> Agent | None:
         """Return the state according to hooks and transcript, or None if no turn has begun.
 
-        The state stays as it was if they report nothing newer than the status file did.
+        If hooks and transcript report nothing newer than the state that the status file reported
+        last, `agent` is returned unchanged.
         """
         began = max(filter(None, (self._hooked.began, self._recorded.began)), default=None)
         if began is None:

@@ -80,7 +80,10 @@ class Gemini(adapter.AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy the conversation's transcript, and register its folder as the workspace's."""
+        """Copy the conversation's transcript, and assign the copy's folder to the workspace.
+
+        Gemini CLI looks for conversations in the folder that is assigned to its working directory.
+        """
         pattern = "tmp/*/chats/session-*-{id:.8}.jsonl"
         folder = gemini_files.folder(files)
         copy = adapter.copy_transcript(Path.home() / ".gemini", pattern, native, folder)

@@ -229,7 +229,7 @@ class OpenCodeMessageReader:
 
 
 def _is_growing(message: OpenCodeMessage, part: OpenCodePart) -> bool:
-    """Whether a part of a message that has not ended may still change."""
+    """Whether a part may still change. Call this only if its message has not ended."""
     match part.type:
         case "tool":
             return part.state.status in RUNNING

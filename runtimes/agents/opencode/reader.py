@@ -77,7 +77,10 @@ class OpenCodeReader(Reader):
         return bool(opencode_files.query(self._files, _CONTAINS, self._native, key))
 
     def _judge(self, agent: Agent, seen: Seen, screen: str, now: datetime) -> Agent:
-        """Return the state; during a turn, the port says whether the program waits or retries."""
+        """Return the agent's state, which during a turn depends on OpenCode's HTTP API.
+
+        The API shows whether the agent waits for a person, or retries a failed model request.
+        """
         if agent.activity is not Activity.ACTIVE:
             return agent
         return self._ask_port(agent, now) if self._is_due(now) else self._unchanged(agent) or agent

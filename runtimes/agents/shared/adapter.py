@@ -256,12 +256,13 @@ def conversation(files: RunFiles, chosen: str) -> str:
 def with_prompt(
     files: RunFiles, argv: Iterable[str], prompt: str, name: str = ""
 ) -> tuple[str, ...]:
-    """Return a command line whose last argument is the prompt, read from its file at the start.
+    """Return a command line that runs `argv` with the prompt as a further, last argument.
 
-    Without a prompt the command line is returned unchanged. `name` is the option that takes the
-    prompt, with `=`; if it is empty, the prompt is an argument by itself. The prompt is visible
-    only in the program's command line, not in those of the sandbox and the terminal around it. If
-    the prompt is too long for an argument, the argument points to its file.
+    Without a prompt `argv` is returned unchanged. `name` is the option that takes the prompt,
+    including its `=`, such as `--prompt=`; if it is empty, the prompt is an argument by itself. A
+    shell reads the prompt from `files.prompt`, so that only the program's command line shows it,
+    not those of the sandbox and the terminal around the program. If the prompt is too long for an
+    argument, the last argument tells the agent to read that file.
     """
     if not prompt:
         return tuple(argv)

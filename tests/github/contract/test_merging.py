@@ -31,7 +31,7 @@ def enqueue(github: GitHub, pull: Pull, sha: str) -> str:
 
 @pytest.fixture
 def background(pull: Pull) -> Pull:
-    """A pull request of a repository with background merges."""
+    """A pull request in a repository where GitHub accepts a merge at once and performs it later."""
     pull.repo.async_merges = True
     return pull
 

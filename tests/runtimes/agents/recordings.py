@@ -70,7 +70,7 @@ def copy_recording(case: Path, files: RunFiles, port: int) -> Moment:
 
 
 class Recording:
-    """A recording in place, and how it is read."""
+    """A recording that was copied to a run's folders, with methods to read and change it."""
 
     def __init__(self, case: Path, files: RunFiles, port: int, alive: Seen) -> None:
         self.files = files

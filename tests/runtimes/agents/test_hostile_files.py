@@ -1,4 +1,4 @@
-"""What an agent lays where a file belongs, and what each reader and writer makes of it."""
+"""Tests reading and writing files that an agent may have replaced by links or pipes."""
 
 import os
 import resource
@@ -79,7 +79,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A file of another session, at the same place of its home."""
+    """A file with a secret in the home of another session; a hostile agent may link to it."""
     victim = tmp_path / "widgets-13_home" / "projects" / "one" / "log.jsonl"
     victim.parent.mkdir(parents=True)
     victim.write_text(f"{SECRET}\n")

@@ -146,7 +146,7 @@ def test_a_pipe_among_the_objects_is_named_and_blocks_no_other_session(
 def test_what_git_left_in_the_bots_repository_is_not_followed(
     worktree: Worktree, mirror: Mirror, git: Git, tmp_path: Path
 ) -> None:
-    """Whatever runs in the sandbox may write there."""
+    """Hostile code in git's sandbox can write to `bot.git`, the bot's repository of the session."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
     old = worktree.head()

@@ -253,7 +253,10 @@ def test_a_repository_in_place_of_a_submodule_is_not_touched(
 def test_gitmodules_includes_no_file_of_the_machine(
     projects: Projects, mirror: Mirror, begins: Callable[[], Worktree], tmp_path: Path
 ) -> None:
-    """Git would read the file outside of a sandbox, name it in an error, or wait at a pipe."""
+    """Git reads `.gitmodules` without a sandbox, so it must not follow an `include` in that file.
+
+    Otherwise it could read any file of the machine, name that file in an error, or wait at a pipe.
+    """
     stolen = tmp_path / "stolen"
     stolen.write_text(_ENTRY.format(name="a", path="a", url="https://git.example/hunter2"))
     projects.project_has({".gitmodules": f"[include]\n\tpath = {stolen}\n"})

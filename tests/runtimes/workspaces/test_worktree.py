@@ -33,7 +33,7 @@ def test_a_new_workspace_is_a_clean_checkout_of_the_base_on_its_own_branch(
 def test_a_new_workspace_has_the_branches_of_the_mirror_in_one_file(
     workspace: Callable[[], Worktree], mirror: Mirror, git: Git
 ) -> None:
-    """A file for each branch would make a start the slower the more branches there are."""
+    """With a file for each branch, making a workspace would take longer the more branches exist."""
     head = mirror.head_of("main")
     assert head
     for name in ("a.b", "a/b", "a-b/c", "\u00e9t\u00e9"):
