@@ -107,14 +107,14 @@ def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
     """Return the head commit that a command given at the time `at` is about; empty if unclear.
 
     `number` is that of a pull request; any other number, such as the issue's, stands for all open
-    pull requests. Those whose head or base has changed since `at` do not count, nor do those at
-    another head than `head` if it is given. The result is empty unless exactly one is left.
+    pull requests. If `head` is given, only those with this head count. The result is empty unless
+    exactly one counts, and neither its head nor its base has changed since `at`.
     """
     found = [pull for pull in session.pulls if pull.number == number]
     if not found:
         found = [pull for pull in session.pulls if pull.state is PullState.OPEN]
-    heads = [pull.head for pull in found if _was_current(pull, at) and head in ("", pull.head)]
-    return heads[0] if len(heads) == 1 else ""
+    meant = [pull for pull in found if head in ("", pull.head)]
+    return meant[0].head if len(meant) == 1 and _was_current(meant[0], at) else ""
 
 
 def allowed_commit(session: Session, text: str) -> str:

@@ -332,12 +332,15 @@ def test_a_command_keeps_where_it_was_given(conversation: Conversation) -> None:
     }
 
 
+@pytest.mark.parametrize("pushed", [0, 5])
 def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
-    conversation: Conversation,
+    conversation: Conversation, pushed: int
 ) -> None:
+    """Nor does it mean the one that did not change if commits are pushed to the other meanwhile."""
     conversation.bench.scenario.session()
     now = conversation.bench.scenario.clock()
-    pulls = tuple(Pull(number=n, head=f"{n}" * 20, head_since=now) for n in (33, 34))
+    other = Pull(number=33, head="33" * 20, head_since=now + timedelta(seconds=pushed))
+    pulls = (other, Pull(number=34, head="34" * 20, head_since=now))
     conversation.store.observations.record([Observation(session="widgets-12", pulls=pulls)], now)
     conversation.command("merge")
     conversation.command("merge", number=34)
