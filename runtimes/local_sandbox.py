@@ -207,7 +207,7 @@ def _fetch_lfs(mirror: Mirror, workspace: Worktree, most_mb: int) -> None:
     try:
         lfs.fetch(mirror, workspace, most_mb)
     except lfs.TooManyLfsFiles as large:
-        words = f"the checkout has {large.megabytes} MB of its files"
+        words = f"the checkout has {large.megabytes} MB of Git LFS files"
         raise GitFailure(
             "lfs", mirror.url, words, f"raise lfs-max-mb, which is {most_mb}"
         ) from None

@@ -146,7 +146,7 @@ class LateEffects:
         runs = {run_name(session.id, number) for number in range(1, session.run + 1)}
         if locations.workspace_of(session).exists or runs & locations.host.runtime.look().keys():
             log.warning(
-                "%s: what a bot that was active before started or recreated is removed again",
+                "%s: an earlier bot recreated its workspace or restarted its agent: removed again",
                 session.id,
             )
             self.dispatcher.agents.release(session, session.run)

@@ -173,7 +173,7 @@ class Publishing:
             return Rejected(why, Reason.PUSH_REFUSED)
         commits = mirror.commits(head)
         if encoding := foreign_encoding(commits):
-            why = f"commit messages must be in UTF-8, and {encoding}"
+            why = f"commit messages must be in UTF-8, but {encoding}"
             return Rejected(why, Reason.COMMIT_MESSAGES)
         if skips := skips_checks(mirror, head):
             why = f"the message of {head[:7]} keeps checks from running: {skips}"

@@ -198,7 +198,7 @@ def follow(bot: BotProcess, too_long: Callable[[], bool]) -> Iterator[str]:
         if row and row["status"] == Status.ERRORED:
             return
         time.sleep(0.05)
-    yield "it takes too long"
+    yield "not done within the time limit"
 
 
 def _workspace(bot: BotProcess) -> Path:

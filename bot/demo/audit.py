@@ -44,7 +44,8 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
     moves = [move for move in scene.repo.moves if move.branch == pull.head_branch]
     heads = [move.after for move in moves if move.after]
     if len(heads) != 3 or len(set(heads)) != 3:
-        yield f"#{number}: the branch moved {counted(len(heads), 'time')}, not to 3 new commits"
+        pushes, different = counted(len(heads), "commit"), len(set(heads))
+        yield f"#{number}: {pushes} pushed to the branch, {different} of them different, not 3"
     if pull.head_branch in scene.repo.heads:
         yield f"#{number}: the session's branch is still on GitHub"
 

@@ -138,7 +138,10 @@ class ReviewReplies:
         for left in pull.reviews.nodes:
             comments = [one.body for one in left.comments.nodes]
             if left.body or not all(KEY in body for body in comments):
-                why = f"A review of #{number} in {repo} was begun by hand: submit it or discard it."
+                why = (
+                    f"Somebody began a review of #{number} in {repo} with the bot's account: sign"
+                    " in to GitHub with that account, and submit or discard the review."
+                )
                 raise TryLater(why, self._api.clock() + _BY_HAND)
             if comments and all(any(has_marker(body, key) for key in keys) for body in comments):
                 return left.id, comments

@@ -97,8 +97,9 @@ def _spawn(wanted: SpawnRequest) -> Spawn:
     if wanted.branch and not BRANCH.fullmatch(wanted.branch):
         raise InvalidArgument(
             f"{wanted.branch[:100]!r} is not a branch name: use at most 100 letters, digits, dots,"
-            " dashes, underscores and slashes, with a letter or digit first; no dot or slash may be"
-            " last or follow another one, and no part may end in .lock"
+            " dashes, underscores and slashes; begin with a letter or digit; put a letter, digit,"
+            " dash or underscore after each dot and slash; neither the name nor a part before a"
+            " slash may end in .lock"
         )
     if not 0 <= wanted.budget_usd <= MOST_USD:
         raise InvalidArgument(f"a budget may have at most {MOST_USD:,.0f} US dollars")

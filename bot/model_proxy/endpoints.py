@@ -93,7 +93,9 @@ class ModelEndpoints(Struct, kw_only=True):
         """Return the endpoint and key for a run token. Raises `ModelUnavailable`."""
         session, run = self._session_of(token)
         if run is None:
-            raise ModelUnavailable("the commands of a project get no model")
+            raise ModelUnavailable(
+                "the project's commands `setup` and `teardown` have no access to a model"
+            )
         if session.reason == Reason.BUDGET_EXHAUSTED:
             why = f"the budget of {session.id} is exhausted: {session.because}"
             raise ModelUnavailable(why, HTTPStatus.PAYMENT_REQUIRED)

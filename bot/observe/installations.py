@@ -100,9 +100,10 @@ def followed(
         same = [old for old in after.values() if old.name.casefold() == one.full_name.casefold()]
         if same and not same[0].removed:
             log.warning(
-                "%s: this new repository is not made a project, because a renamed repository is"
-                " still a project under this name",
+                "%s: this new repository does not become a project, because the project %s belongs"
+                " to another repository, which had this name before it was renamed",
                 one.full_name,
+                same[0].project,
             )
             continue
         taken = {*settings.projects, *(old.project for old in after.values())}

@@ -42,7 +42,11 @@ class DeliveryDetail(Struct, frozen=True, kw_only=True):
 
     delivery: DeliveryEntry
     next: Annotated[
-        tuple[HistoryEntry, ...], Meta(description="The sessions' next events, oldest first.")
+        tuple[HistoryEntry, ...],
+        Meta(
+            description="What happened after this delivery in the sessions that it concerns: at"
+            " most 20 events, oldest first."
+        ),
     ]
 
 

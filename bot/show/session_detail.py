@@ -84,7 +84,9 @@ class CommandEntry(Struct, frozen=True, kw_only=True):
     actor: str
     at: datetime
     text: str
-    answer: Annotated[str, Meta(description="The reply; empty until the command is applied.")]
+    answer: Annotated[
+        str, Meta(description="The reply; empty until the command is applied or refused.")
+    ]
     refused: Annotated[bool, Meta(description="Whether it was refused; `answer` says why.")]
 
 

@@ -201,7 +201,10 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     known = {migration.name for migration in migrations._migrations}
     if newer := ours - known:
         copy = _copy_of(path, _newest(ours & known))
-        back = f", or stop the bot and put {copy} in its place: the copy from before the upgrade"
+        back = (
+            ", or go back to the state before the upgrade: stop the bot, replace the database with"
+            f" its copy {copy}, and remove {path.name}-wal and {path.name}-shm if they exist"
+        )
         raise StoreUnusable(
             f"the database {path} was written by a newer version of Mergewright (its schema has"
             f" {min(newer)!r}): install that version{back if copy.exists() else ''}"

@@ -46,7 +46,8 @@ def limits_of_profiles(
     )
     if limited and not allowed:
         raise NotEnforced(
-            f"{where}: the `tools` of the profiles and of the agent have none in common; add one"
+            f"{where}: no tool is in all non-empty `tools` lists of the agent and its profiles;"
+            " add a tool to those of these lists that lack it"
         )
     limits = RunLimits(
         tools=tuple(allowed),

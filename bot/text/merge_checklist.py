@@ -26,7 +26,7 @@ NEEDS: Final = (
     Need(
         "Base branch",
         frozenset({"conflict", "behind", "unknown"}),
-        "no conflict is known, and no update from it is required",
+        "no conflict is known, and no update from the base branch is required",
     ),
     Need("Title, labels and parent", frozenset({"held", "stacked"})),
     Need("Branch protection", frozenset({"protected"})),

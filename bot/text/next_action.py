@@ -53,7 +53,9 @@ TALK: Final = "Open the terminal"
 LOOK: Final = "Look at the terminal"
 
 #: The next step of a chat whose agent waits for no answer.
-IN_CHAT: Final = "Nothing to do: write to the agent in its terminal or here."
+IN_CHAT: Final = (
+    "No action is required. To talk to the agent, open its terminal or send it a message."
+)
 #: The next step of a frozen session.
 FROZEN: Final = "Nothing happens here until the freeze is undone."
 #: The next step of a session whose project is only observed.

@@ -16,7 +16,7 @@ def refused_host(host: str, port: int, times: int, project: str, *, public: bool
     """
     often = "once" if times == 1 else f"{times} times"
     if not host:
-        return f"refused: hosts not listed here, {often}"
+        return f"refused: other hosts, which this list does not name, {often}"
     what = f"refused: {host}:{port}, {often}"
     if not public:
         return f"{what}; it has no public address, so it cannot be allowed"

@@ -73,8 +73,7 @@ class _Cap(NamedTuple):
     why: str  #: Why a session waits at the limit, with `{name}`, `{person}` and `{most}`.
 
 
-#: Slots that are reserved for sessions ahead in the queue count as used.
-_LIMIT: Final = "limit: {most}; sessions ahead reserve slots"
+_LIMIT: Final = "limit: {most}; slots reserved for sessions earlier in the queue are not free"
 _CAPS: Final = (
     _Cap(
         lambda one: "",

@@ -73,8 +73,8 @@ _CHANGED: Final = (
     "changes, then repeat the command."
 )
 _AMBIGUOUS: Final = (
-    "Several pull requests are open: it is not clear which one you mean, or that one has changed "
-    "since your command. Review the one to merge, then repeat the command on that pull request."
+    "Several pull requests are open. Either your command specifies none, or the one it specifies "
+    "has changed since. Review the one to merge, then repeat the command on that pull request."
 )
 
 

@@ -65,7 +65,8 @@ def foreign_encoding(commits: Iterable[Commit]) -> str:
     """
     for one in commits:
         if one.encoding and one.encoding.lower() not in _UTF8:
-            return f"{one.sha[:7]} names the encoding {one.encoding[:_ENCODING_CHARACTERS]}"
+            named = one.encoding[:_ENCODING_CHARACTERS]
+            return f"commit {one.sha[:7]} declares the message encoding {named}"
     return ""
 
 

@@ -11,5 +11,5 @@ def test_a_commit_message_that_git_does_not_show_is_not_pushed(site: Site) -> No
     named = ("-c", "i18n.commitEncoding=IBM037")
     git(site.workspace.path, *named, "commit", "--quiet", "--allow-empty", "-m", "Mend [skip ci]")
     refusal = refuses_to_publish(site)
-    assert "names the encoding IBM037" in refusal.why
+    assert "declares the message encoding IBM037" in refusal.why
     assert refusal.reason is Reason.COMMIT_MESSAGES

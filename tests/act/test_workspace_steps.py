@@ -174,7 +174,7 @@ def test_the_commands_have_the_agents_sandbox_but_no_model(
     user, _, password = env["HTTPS_PROXY"].removeprefix("http://").partition("@")[0].partition(":")
     token = f"{user}.{password}"
     assert prepared.models.network_of(token).session == prepared.id
-    with pytest.raises(ModelUnavailable, match="get no model"):
+    with pytest.raises(ModelUnavailable, match="have no access to a model"):
         prepared.models.of_token(token)
     assert "MERGEWRIGHT_MODEL_KEY" not in env
     prepared.runtime.exits("widgets-12_setup1")

@@ -23,7 +23,10 @@ def test_the_queue_shows_position_wait_start_and_reason(
     deployment.has_waiting(3, priority=1)
     deployment.looks_for_slots(1)
     deployment.file.write_text(deployment.file.read_text() + "[limits]\nsessions = 1\n")
-    limit = "the server has no free session slot (limit: 1; sessions ahead reserve slots)"
+    limit = (
+        "the server has no free session slot"
+        " (limit: 1; slots reserved for sessions earlier in the queue are not free)"
+    )
     assert " ".join(lines(mergewright("queue").out)) == (
         f"SESSION WAITED STARTS REASON 1 widgets-3 5m unknown {limit}; priority:high "
         f"2 widgets-2 5m unknown {limit}"

@@ -44,7 +44,8 @@ def test_slots_go_to_the_sessions_that_have_waited_longest() -> None:
     assigned = handed([one("c", 10), one("a", 30), one("b", 20)], sessions=2)
     assert assigned.granted == ("a", "b")
     assert assigned.waits == {
-        "c": "the server has no free session slot (limit: 2; sessions ahead reserve slots)"
+        "c": "the server has no free session slot"
+        " (limit: 2; slots reserved for sessions earlier in the queue are not free)"
     }
 
 
@@ -57,24 +58,28 @@ def test_equal_waits_are_ordered_by_session_name() -> None:
     [
         (
             {"sessions": 1},
-            "the server has no free session slot (limit: 1; sessions ahead reserve slots)",
+            "the server has no free session slot"
+            " (limit: 1; slots reserved for sessions earlier in the queue are not free)",
         ),
         (
             {"projects": {"widgets": 1}},
-            "the project widgets has no free session slot (limit: 1; sessions ahead reserve slots)",
+            "the project widgets has no free session slot"
+            " (limit: 1; slots reserved for sessions earlier in the queue are not free)",
         ),
         (
             {"agent_types": {"claude": 1}},
             "the agent type claude has no free session slot (limit: 1;"
-            " sessions ahead reserve slots)",
+            " slots reserved for sessions earlier in the queue are not free)",
         ),
         (
             {"agents": {"claude": 1}},
-            "the agent claude has no free session slot (limit: 1; sessions ahead reserve slots)",
+            "the agent claude has no free session slot"
+            " (limit: 1; slots reserved for sessions earlier in the queue are not free)",
         ),
         (
             {"per_person": 1},
-            "@alice has no free session slot (limit: 1; sessions ahead reserve slots)",
+            "@alice has no free session slot"
+            " (limit: 1; slots reserved for sessions earlier in the queue are not free)",
         ),
         (
             {"sessions": 2, "reserved": 1},

@@ -358,7 +358,7 @@ def test_a_merge_can_name_the_head_of_any_open_pull_request() -> None:
     assert answer(asking("merge", closed, head=NEXT)) == "The pull request is closed."
     ended = replace(closed, pulls=closed.pulls[:1], commands=())
     assert "new commits" in answer(asking("merge", ended, head=NEXT))
-    assert "it is not clear which one you mean" in answer(asking("merge", two, head=""))
+    assert "Either your command specifies none" in answer(asking("merge", two, head=""))
 
 
 def test_a_session_that_would_end_again_at_once_is_not_restored() -> None:

@@ -215,10 +215,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=ended(1),
-            waits="the server has no free session slot (limit: 4; sessions ahead reserve slots)",
+            waits="the server has no free session slot"
+            " (limit: 4; slots reserved for sessions earlier in the queue are not free)",
         ),
         "the agent's program ended; it will be started again; the server has no free session slot "
-        "(limit: 4; sessions ahead reserve slots)",
+        "(limit: 4; slots reserved for sessions earlier in the queue are not free)",
         (),
     ),
     "working, by evidence": (
@@ -230,10 +231,11 @@ SAYS: dict[str, tuple[Facts, str, tuple[Blocker, ...]]] = {
         facts(
             slot=False,
             agent=agent(evidence="stopped"),
-            waits="the server has no free session slot (limit: 4; sessions ahead reserve slots)",
+            waits="the server has no free session slot"
+            " (limit: 4; slots reserved for sessions earlier in the queue are not free)",
         ),
         "the agent ended its turn (stopped); the server has no free session slot (limit: 4; "
-        "sessions ahead reserve slots)",
+        "slots reserved for sessions earlier in the queue are not free)",
         (),
     ),
     "red": (

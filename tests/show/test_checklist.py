@@ -49,7 +49,7 @@ def test_what_blocks_comes_before_what_is_met() -> None:
         "- Title, labels and parent: the pull request is based on #30; the other pull request is"
         " merged first",
         "x Review: no review is missing; ",
-        "x Base branch: no conflict is known, and no update from it is required; ",
+        "x Base branch: no conflict is known, and no update from the base branch is required; ",
         "- Merge: waits for the lines above; Mergewright merges the pull request as soon as nothing"
         " blocks it",
     ]

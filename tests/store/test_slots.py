@@ -51,8 +51,8 @@ def test_a_session_without_a_slot_is_woken_once_with_the_reason(
     scenario.decides("widgets-2", status="queued", wants_slot=True, recheck_at=None)
     assert store.slots.assign(Caps(sessions=1)) == named([1, 2])
     assert (
-        store.facts.get("widgets-2").waits
-        == "the server has no free session slot (limit: 1; sessions ahead reserve slots)"
+        store.facts.get("widgets-2").waits == "the server has no free session slot"
+        " (limit: 1; slots reserved for sessions earlier in the queue are not free)"
     )
     assert "widgets-2" in store.sessions.due(scenario.now)
     assert store.slots.assign(Caps(sessions=1)) == []
@@ -129,7 +129,7 @@ def test_the_queue_has_position_reason_and_an_estimate_from_past_slots(
     scenario.clock.passes(15)
     (place,) = store.slots.queue(caps)
     assert (place.session, place.position) == ("widgets-4", 1)
-    limit = "limit: 1; sessions ahead reserve slots"
+    limit = "limit: 1; slots reserved for sessions earlier in the queue are not free"
     assert place.waits == f"the server has no free session slot ({limit})"
     assert place.starts_at == scenario.now + timedelta(seconds=80)
 
@@ -165,8 +165,8 @@ def test_a_session_that_arrives_when_all_slots_are_taken_gets_the_reason(
     made(scenario, 2)
     assert store.slots.assign(Caps(sessions=1)) == ["widgets-2"]
     assert (
-        store.facts.get("widgets-2").waits
-        == "the server has no free session slot (limit: 1; sessions ahead reserve slots)"
+        store.facts.get("widgets-2").waits == "the server has no free session slot"
+        " (limit: 1; slots reserved for sessions earlier in the queue are not free)"
     )
 
 
@@ -189,7 +189,10 @@ def test_a_handover_is_blocked_by_the_cap_of_the_other_agent(
         store.sessions.create(new)
     caps = Caps(sessions=2, agents={"ada": 1, "bea": 1}, agent_types={"claude": 2, "codex": 1})
     store.slots.assign(caps)
-    why = "the agent ada has no free session slot (limit: 1; sessions ahead reserve slots)"
+    why = (
+        "the agent ada has no free session slot"
+        " (limit: 1; slots reserved for sessions earlier in the queue are not free)"
+    )
     assert store.slots.handover_blocker("widgets-2", "ada", "claude", caps) == why
     assert store.slots.handover_blocker("widgets-2", "eve", "codex", caps) == ""
     assert store.slots.handover_blocker("widgets-2", "bea", "claude", caps) == ""

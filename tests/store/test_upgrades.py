@@ -85,7 +85,8 @@ def test_an_older_program_names_the_copy_and_can_use_it(
     for opening in (Store, Store.reading):
         with pytest.raises(StoreUnusable, match=r"newer version.*version_2.*install that") as no:
             opening(older)
-        assert f"put {older}.version_1 in its place" in str(no.value)
+        assert f"replace the database with its copy {older}.version_1, " in str(no.value)
+        assert f"remove {older.name}-wal and {older.name}-shm" in str(no.value)
     older.with_name("mergewright.db.version_1").replace(older)
     with closing(Store(older)) as store:
         assert store.sessions.live_ids() == ["widgets-12"]
@@ -108,7 +109,7 @@ def test_the_copies_of_later_upgrades_have_the_newest_version_in_their_names(
         ".version_100",
     }
     program(2)
-    with pytest.raises(StoreUnusable, match=r"put .*\.version_100 in its place"):
+    with pytest.raises(StoreUnusable, match=r"with its copy .*\.version_100, "):
         Store(path)
 
 

@@ -16,7 +16,7 @@ def test_twenty_labelled_issues_run_three_at_a_time_and_all_merge(world: World) 
         issue.agent.runs(["sh", "-c", begin], ["sh", "-c", f"echo -1 >> {tally}"]).exits()
     for issue in issues:
         issue.is_labelled()
-    limit = "limit: 3; sessions ahead reserve slots"
+    limit = "limit: 3; slots reserved for sessions earlier in the queue are not free"
     reasons = [f"the server has no free session slot ({limit})"] * 17
     eventually(
         lambda: [one.waits for one in world.store.sessions.all() if one.waits] == reasons,
@@ -42,8 +42,8 @@ def test_an_issue_closed_as_not_planned_while_queued_never_starts(world: World) 
     third.is_labelled().becomes("queued")
     eventually(
         lambda: (
-            second.becomes("queued").because
-            == "the server has no free session slot (limit: 1; sessions ahead reserve slots)"
+            second.becomes("queued").because == "the server has no free session slot"
+            " (limit: 1; slots reserved for sessions earlier in the queue are not free)"
         ),
         "the second states why it waits",
     )

@@ -201,7 +201,8 @@ def test_sessions_wait_for_a_free_slot(world: World) -> None:
         session = second.session
         return (
             session is not None
-            and "the server has no free session slot (limit: 1; sessions ahead reserve slots)"
+            and "the server has no free session slot"
+            " (limit: 1; slots reserved for sessions earlier in the queue are not free)"
             in session.because
         )
 

@@ -111,7 +111,7 @@ def test_a_profile_never_loosens_the_permission_mode_of_the_agent_type() -> None
 def test_profiles_without_a_common_tool_are_refused() -> None:
     settings = configured(project="p", kind="q", p={"tools": ["read"]}, q={"tools": ["web"]})
     assert (
-        "the `tools` of the profiles and of the agent have none in common"
+        "no tool is in all non-empty `tools` lists of the agent and its profiles"
         in refusals(settings).pop()
     )
     with pytest.raises(NotEnforced):

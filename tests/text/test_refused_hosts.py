@@ -33,7 +33,7 @@ def test_a_host_without_a_public_address_cannot_be_allowed() -> None:
 
 def test_other_hosts_are_counted_together() -> None:
     shown = refused_host("", 0, 9, "widgets", public=True)
-    assert shown == "refused: hosts not listed here, 9 times"
+    assert shown == "refused: other hosts, which this list does not name, 9 times"
 
 
 def test_a_line_allows_what_was_refused_beside_what_was_allowed() -> None:

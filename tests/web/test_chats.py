@@ -82,7 +82,7 @@ def test_the_page_of_a_chat_leads_with_its_terminal(chat: Site) -> None:
     page = chat.http.get(PATH).text
     tabs = re.findall(rf'<a href="{PATH}(/?\w*)"[^>]*>[A-Z]', page)
     assert tabs[:3] == ["/terminal", "/transcript", ""]
-    assert "write to the agent in its terminal or here" in page
+    assert "To talk to the agent, open its terminal or send it a message." in page
     assert "tell" in kinds(page)
     assert "Merge checklist" not in page
 

@@ -87,7 +87,12 @@ class SessionRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ""
     permission_mode: Literal["", "auto", "confirm", "reject"] = ""
     branch: Annotated[
-        str, Meta(max_length=100, description="A new branch; if empty, named by the project.")
+        str,
+        Meta(
+            max_length=100,
+            description="The name of the new branch; if empty, it is made from the project's"
+            " setting `branch`.",
+        ),
     ] = ""
     budget_usd: Annotated[
         float, Meta(ge=0, le=MOST_USD, description="This session's; if 0, the project's.")

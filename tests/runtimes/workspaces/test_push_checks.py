@@ -152,7 +152,7 @@ def test_a_message_that_git_would_convert_is_found(
     hidden = git(worktree.path, "rev-parse", "--short", "HEAD").strip()
     git.commit(worktree.path, "a", "2")
     found = foreign_encoding(mirror.commits(mirror.take(worktree)))
-    assert found == f"{hidden} names the encoding {encoding}"
+    assert found == f"commit {hidden} declares the message encoding {encoding}"
 
 
 def secret(text: str) -> bool:
