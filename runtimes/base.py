@@ -114,10 +114,10 @@ class Runtime(Protocol):
         ...
 
     def press(self, name: str, keys: Sequence[str], key: str) -> None:
-        """Press keys (letters, digits, names such as `Enter`) at the program's terminal.
+        """Press `keys` (letters, digits, names such as `Enter`) at the program's terminal.
 
-        Presses nothing if an earlier call for this program with the same `key` did. Raises `Gone`
-        if the program does not run.
+        `key` is an idempotency key: once a call has pressed its keys, later calls for the same
+        program with the same `key` press nothing. Raises `Gone` if the program does not run.
         """
         ...
 

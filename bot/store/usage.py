@@ -328,10 +328,10 @@ def _costing(usage: Usage, metered: float) -> Usage:
 def _add_steps(
     connection: sqlite3.Connection, session: str, run: int, usage: Usage, now: datetime
 ) -> None:
-    """Add differences to the current step, so that a run's steps sum up to `usage` for each model.
+    """Update the table `usage_steps` so that a run's rows for each model sum up to `usage`.
 
-    The program and the model proxy may name a run's models differently. A stored model that
-    `usage` does not name is lowered to 0.
+    The differences are added to the current interval of `STEP_SECONDS`. A model that `usage` lacks
+    gets the sum 0: the agent's program and the model proxy may name a run's models differently.
     """
     at = _step_of(now)
     rows = connection.execute(STEPS_OF_RUN, (session, run)).fetchall()

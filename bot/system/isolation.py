@@ -89,7 +89,10 @@ def unisolated(settings: Settings) -> str:
 
 
 def problems(settings: Settings) -> list[str]:
-    """Return why agents cannot be isolated as configured, and thus not started, without repeats."""
+    """Return why agents cannot be isolated as configured; each reason is listed once.
+
+    Agents that cannot be isolated as configured are not started.
+    """
     found: dict[str, None] = {}
     for project in settings.projects or ("",):
         for kind in settings.agent_types:

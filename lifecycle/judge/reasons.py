@@ -26,7 +26,7 @@ class Advice(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The remedy, then that the command `again` may also help, unless the remedy names it."""
+        """`remedy`, followed by a hint at the command in `again` unless `remedy` names it."""
         command = f"`/{NAME} {self.again}`"
         mention = self.again and command not in self.remedy
         return f"{self.remedy} {command} may also help." if mention else self.remedy

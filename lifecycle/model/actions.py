@@ -252,7 +252,8 @@ class CloseIssue(_OnNumber, frozen=True, kw_only=True):
 class DeleteBranch(_Action, frozen=True, kw_only=True):
     """Delete the session's branch on GitHub, if it is still at the merged commit.
 
-    Open pull requests that are based on it get the base branch of the merged pull request.
+    If other open pull requests have this branch as their base, they first get a new base: the base
+    branch of the merged pull request.
     """
 
     branch: str

@@ -70,7 +70,10 @@ def forwarded(view: SessionView) -> dict[Key, Command]:
 
 
 def uncommitted(view: SessionView) -> Key | None:
-    """Return the cause for uncommitted work; each request and failed or lost run changes it."""
+    """Return the key of a message about uncommitted work; None if there is no such work.
+
+    The key changes whenever the agent gets another request, and whenever a run fails or is lost.
+    """
     if not view.facts.work.dirty:
         return None
     requests = view.history.first_sent(REQUESTS)

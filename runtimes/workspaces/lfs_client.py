@@ -126,10 +126,12 @@ class LfsClient:
         content: bytes | Iterator[bytes] = b"",
         auth: httpx.Auth | None = None,
     ) -> Iterator[httpx.Response]:
-        """Send a request to the address that `action` names, with its headers; yield the response.
+        """Send a request to the URL in `action`; yield the response.
 
-        `action` is one of the LFS batch API: `href` and `header`. Raises `GitFailure` if the
-        request fails, if the response is an error or a redirect, or if the address is not allowed.
+        `action` has the form of an action in the LFS batch API: `href` is the URL, and `header`
+        maps names of headers to values. The request has these headers and those in `headers`.
+        Raises `GitFailure` if the request fails, if the response is an error or a redirect, or if
+        the URL does not use HTTPS although the repository's URL does.
         """
         url = str(action.get("href"))
         named = {str(name): str(value) for name, value in (action.get("header") or {}).items()}

@@ -40,7 +40,10 @@ class PushRefused(Exception):
     """The remote refused the push by a rule, or because the branch is at another commit."""
 
     def __init__(self, branch: str, summary: str, words: str, *, moved: bool) -> None:
-        """Take the reason from `summary`, git's line for the branch, and `words`, its errors."""
+        """Compose the message from `branch`, `summary` and the remote's lines in `words`.
+
+        `summary` is git's result for the branch; `words` is git's error output.
+        """
         lines = [line for line in words.splitlines() if "remote:" in line]
         reasons = [line.removeprefix("remote:").strip() for line in lines]
         self.reason = " ".join([f"{branch}: {summary}", *reasons])[:1000]

@@ -193,7 +193,7 @@ def merge(trial: Trial) -> None:
 
 
 def merge_in_docker(trial: Trial) -> None:
-    """The demo does so with the agent in containers of Docker."""
+    """The demo takes an issue to a merged pull request with this agent in Docker containers."""
     _play(trial, "docker")
 
 

@@ -146,7 +146,10 @@ def _figures(measured: dict[tuple[str, int], list[dict[str, float]]]) -> dict[st
 def _ratio(
     measured: dict[tuple[str, int], list[dict[str, float]]], connections: int, other: str
 ) -> float | None:
-    """Return the ratio of requests to the other server's in the same round, as the median."""
+    """Divide Mergewright's requests per second by those of the server `other`, for each round.
+
+    Returns the median of these ratios, or None if `other` was not measured.
+    """
     pairs = zip(measured["mergewright", connections], measured[other, connections], strict=False)
     return median([ours["rps"] / theirs["rps"] for ours, theirs in pairs] or [0.0]) or None
 

@@ -59,7 +59,10 @@ def at_a_terminal(*words: str, folder: Path, code: int = 0) -> Iterator[Terminal
 
 @contextmanager
 def agents_terminals(data: Path) -> Iterator[Callable[[str], None]]:
-    """Yield what starts a program in place of an agent's, by the name of its run."""
+    """Yield a function that starts `cat` in place of a run's agent, given the name of the run.
+
+    Each `cat` is ended at the end of the `with` block.
+    """
     runtime = Tmux(Options(data=data))
 
     def run(name: str) -> None:

@@ -136,7 +136,11 @@ def test_a_question_in_a_reply_ends_with_its_own_mark() -> None:
 @pytest.mark.parametrize("given", [12, 34, 0])
 @pytest.mark.parametrize("kind", ["why", "start", "review", "resume"])
 def test_a_command_is_answered_where_it_was_given(kind: str, given: int) -> None:
-    """On issue 12 even while pull request 34 is open; 0 means on the bot's machine only."""
+    """A command on issue 12 is answered on the issue, even while pull request 34 is open.
+
+    `given` is the number of the issue or pull request; 0 stands for a command that was not given on
+    GitHub. Its reply is not posted on GitHub.
+    """
     found = asking(kind, IN[S.REVIEW_PENDING], number=given)
     (reply,) = (a for a in found.actions if isinstance(a, do.Comment) and a.topic == "answer")
     assert reply.number == given
@@ -288,7 +292,11 @@ def test_an_unknown_command_gets_a_reaction_and_no_reply() -> None:
 
 
 def test_the_recheck_covers_the_status_before_the_last_command() -> None:
-    """The reply to `status` describes the session before `pause`, and may change with time."""
+    """The last command is `pause`, and a paused session by itself needs no recheck.
+
+    But the reply to the earlier command `status` describes the session as if `pause` had not been
+    given, and this description changes with time.
+    """
     blocked = published(agent=agent(Activity.BLOCKED, 550, error="529"))
     asked = (command("status", at=ago(30)), command("pause", at=ago(20)))
     found = decision(replace(blocked, commands=asked))

@@ -1,4 +1,4 @@
-"""Laws of two decisions of one session: after a restart, another order, a failed probe."""
+"""Laws that compare two decisions about a session, such as before and after a failed probe."""
 
 import random
 from functools import cache

@@ -122,7 +122,10 @@ def test_a_receipt_of_an_earlier_run_is_not_awaited() -> None:
 def test_a_request_that_got_lost_is_repeated_or_a_person_notified_within_an_hour(
     fate: str, slot: bool
 ) -> None:
-    """By a notification, a message, a run that resumes the work, or the session's slot request."""
+    """The bot messages the agent, starts a run, merges the pull request, or notifies people.
+
+    Without a slot, the session cannot start a run; then it is enough that it asks for a slot.
+    """
     messages = {}
     for session, decision in with_messages():
         (key, *_) = [one.key for one in decision.actions if isinstance(one, SendMessage)]

@@ -109,7 +109,7 @@ class Desk:
         self.looks()
 
     def at(self, text: str) -> None:
-        """Set the clock to a time in UTC, and look."""
+        """Set the clock to a time in UTC, and have the notifiers check for messages to send."""
         self.clock.now = datetime.fromisoformat(f"{text}+00:00")
         self.looks()
 

@@ -86,7 +86,7 @@ def github(tmp_path: Path, begun: Path, git: Git) -> Path:
 
 @pytest.fixture(scope="session")
 def fetched(tmp_path_factory: pytest.TempPathFactory, begun: Path) -> Path:
-    """A mirror of that repository, made once and copied for each test."""
+    """The path of a mirror of the repository `begun`, made once and copied for each test."""
     mirror = Mirror(tmp_path_factory.mktemp("fetched") / "mirror.git", str(begun))
     mirror.refresh()
     return mirror.path

@@ -73,7 +73,11 @@ def test_a_hostile_tree_ends_a_measurement(tmp_path: Path, monkeypatch: pytest.M
 def test_an_agent_cannot_hide_files_by_the_permissions_of_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str, mode: int
 ) -> None:
-    """An unreadable folder exceeds a limit. If the tests run as root, another user measures it."""
+    """A folder that cannot be read is reported as `DiskLimit.READABLE`.
+
+    A file that cannot be read is measured all the same. Root can read everything, so if the tests
+    run as root, the measurement runs as another user.
+    """
     monkeypatch.chdir(tmp_path)
     user = os.geteuid() or 65534
     inner = Path("top/inner")

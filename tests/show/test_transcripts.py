@@ -69,7 +69,7 @@ class Conversations:
         return [message.text for message in self.messages(run, first, most)]
 
     def last(self, run: int, most: int) -> tuple[int, list[str]]:
-        """Return the number of the earliest of the last `most` messages, and the texts of all."""
+        """Read a run's last `most` messages; return the index of the earliest, and their texts."""
         store, paths = self.site.scenario.store, self.site.paths
         transcripts = Transcripts(
             store, self.locations.host.records, self.locations.adapters, paths.archive, REDACT

@@ -219,7 +219,7 @@ def test_the_document_is_served_to_those_with_access(site: Site) -> None:
 
 
 def test_the_document_needs_no_generator_of_examples() -> None:
-    """requirements.txt leaves out polyfactory and faker, which Litestar needs for those alone."""
+    """Litestar needs polyfactory and faker only to invent examples; requirements.txt omits both."""
     blocked = "import sys; sys.modules.update(polyfactory=None, faker=None)"
     made = "from bot.web.api.router import document; print(len(document()))"
     done = subprocess.run(

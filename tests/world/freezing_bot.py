@@ -191,7 +191,7 @@ def _born(config: Path, folder: Path) -> int:
 
 
 def _code_of(pid: int) -> int:
-    """Have a stopped life continue; return its exit code."""
+    """Continue a bot process that was frozen by SIGSTOP; return its exit code once it has ended."""
     os.kill(pid, signal.SIGCONT)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

@@ -73,7 +73,10 @@ class Claude(adapter.AgentAdapter):
     def prepare(
         self, files: RunFiles, prompt: str, resume: str, run_limits: RunLimits = NO_LIMITS
     ) -> LaunchSpec:
-        """Write settings, hooks and answers to startup dialogs; see `AgentAdapter.prepare`."""
+        """Write Claude Code's configuration files, including answers to its startup dialogs.
+
+        See `AgentAdapter.prepare`.
+        """
         folder = claude_files.folder(files)
         prompt, system, env = adapter.begin_run(self._type, files, prompt, run_limits.system)
         env |= _QUIET

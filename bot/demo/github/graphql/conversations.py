@@ -66,7 +66,7 @@ def thing(kind: str, known: Thing) -> Json:
 
 
 def actor(known: User, asking: Request) -> Json:
-    """Return an account's view. GraphQL omits the `[bot]` at the end of an App's login."""
+    """Return the GraphQL fields of the account `known`. An App's login omits the suffix `[bot]`."""
     return {
         **thing(known.type, known),
         "login": known.login.removesuffix("[bot]"),
