@@ -64,8 +64,9 @@ def wait(
 ) -> bool:
     """Wait until a session reaches `goal` or ends; print it, and return whether it reached `goal`.
 
-    `server` is as in `sessions`. After `timeout` seconds, raises `CliError`; with `as_json`, prints
-    the session and returns False instead. Raises `CliError` for other failures too.
+    `server` is the URL of a server; empty means the local database. After `timeout` seconds, raises
+    `CliError`; with `as_json`, prints the session and returns False instead. Raises `CliError` for
+    other failures too.
     """
     until = time.monotonic() + timeout
     with progress(f"Waiting until {id} {_GOALS[goal]} ..."):

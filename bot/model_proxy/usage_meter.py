@@ -98,10 +98,11 @@ class UsageMeter:
             self._held.clear()
 
     def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
-        """Return the model and its usage, or None if there is none.
+        """Return the model and its usage, or None if the usage is unknown or 0.
 
         The model is empty if the response does not name it. With `request_size`, in bytes, input
-        that is not reported is estimated, and output is at least the estimate.
+        that is not reported is estimated from that size. Output is then the reported number or an
+        estimate from the size of the response, whichever is greater.
         """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))

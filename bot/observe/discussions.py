@@ -46,8 +46,9 @@ class Discussions:
         """Return the issue `known` with the comments, labels, milestone and links just read.
 
         Comments that are in `known` keep the text and permission with which they were first read.
-        `ours` are the labels that request an agent. The issue's labels are without these, other
-        labels of Mergewright, and assignees. Raises `GitHubFailure`.
+        `ours` are the labels that request an agent, in lower case. The returned issue has neither
+        these labels, nor other labels of Mergewright, nor `@LOGIN` entries, which stand for
+        assignees. Raises `GitHubFailure`.
         """
         newest, left_out = self._newest(reading)
         before = {one.id: one for one in known.remarks}

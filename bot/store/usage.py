@@ -390,7 +390,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
 
 
 def spent_beside(connection: sqlite3.Connection, ids: str) -> dict[str, Spending]:
-    """Return what the other sessions of each session's issue used. `ids` is a JSON list."""
+    """Return, for each session in the JSON list `ids`, the usage of its issue's other sessions."""
     rows = connection.execute(BESIDE_SESSIONS, (ids,))
     return {row["session"]: _spending(row) for row in rows}
 

@@ -101,9 +101,9 @@ class BoardChoices(Struct, frozen=True, kw_only=True):
 class Views:
     """Reads the data of pages and the API. Methods raise HTTP errors for what does not exist.
 
-    `seen_by` returns the views of one visitor. In these, projects that the visitor may not read do
-    not exist. Views from elsewhere have no visitor, so methods that depend on a visitor fail. The
-    other methods, such as `cards` and `events`, read data once for many visitors.
+    `seen_by` returns a copy for one visitor, in which projects that the visitor may not read do not
+    exist. Methods that depend on the visitor fail unless called on such a copy. The other methods,
+    such as `cards` and `events`, read data once for many visitors.
     """
 
     reach: Reach  #: Of the visitor.
@@ -251,7 +251,7 @@ class Views:
             return self._terminal.transcript(id, run, first, most)
 
     def last_messages(self, id: str, run: int, most: int) -> tuple[int, list[Message]]:
-        """Return the last messages of a run as `Terminal.last` does, or raise 404."""
+        """Return the first index and the list of a run's last `most` messages, or raise 404."""
         self.session(id)
         with http_errors():
             return self._terminal.last(id, run, most)

@@ -117,7 +117,7 @@ def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
 
 
 def review_rounds(view: SessionView) -> dict[Key, datetime]:
-    """Return the causes of reviews and comments that were sent to the agent, with their times."""
+    """Return when each cause for addressing reviews and comments was first sent to the agent."""
     return view.history.first_sent(_REVIEW, _since_person(view))
 
 

@@ -319,7 +319,7 @@ class SessionView(CommandQueries):
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
 
     def _awaits_answer(self, thread: Thread) -> bool:
-        """Whether a thread is unresolved, a comment in it counts, and the last is not the bot's."""
+        """Whether a thread is unresolved, has a comment for the agent, and the bot was not last."""
         if thread.resolved or not thread.remarks or thread.remarks[-1].own:
             return False
         return any(self.counts(remark) for remark in thread.remarks)

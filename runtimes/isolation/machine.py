@@ -1,4 +1,4 @@
-"""The files of this machine and of a run that a sandbox shows."""
+"""Determines which files are visible in a sandbox: some of this machine, and those of the run."""
 
 import os
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """Finds the interpreters and environments that a program needs outside the system's folders.
 
-Only links and files that an operator or installer wrote are followed. If a program's folder is in
-the bot's data or holds more than programs, as a home directory does, only the program's file is
-shown.
+Only links and files that an operator or installer wrote are followed. If a program's installation
+folder contains the home directory, or contains or is in the bot's data, only the program's file is
+made visible in sandboxes.
 """
 
 import os

@@ -128,7 +128,10 @@ class SessionGit:
             return file.read(INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
 
     def copied_index(self, name: str) -> Path:
-        """Copy the index of `view` to a file `name` there; return its path. Raises `OSError`."""
+        """Copy the git index in the folder `view` to a file `name` in the same folder.
+
+        Returns the path of the copy. Raises `OSError`.
+        """
         data, modified = self.index()
         with replacing(self.view / name) as copy:
             copy.write(data)

@@ -63,7 +63,10 @@ class Taker:
         return measured
 
     def end(self) -> None:
-        """Stop the server. Raises `RuntimeError` unless it stored what it answered."""
+        """Stop the server, and check that it stored as many deliveries as it acknowledged.
+
+        Raises `RuntimeError` if the numbers differ.
+        """
         self._process.terminate()
         self._process.communicate(timeout=30)
         with contextlib.closing(sqlite3.connect(self.database)) as connection:

@@ -115,7 +115,10 @@ def test_without_a_bot_there_is_nothing_to_reload(
 def test_a_cleanup_is_not_taken_for_a_bot(
     mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds the lease as well, but a reload would end it, and it applies no commands."""
+    """A cleanup also holds the lease, but the signal that a reload sends would kill the cleanup.
+
+    Nor does a cleanup apply commands, such as that of `mergewright pause`.
+    """
     signalled: list[int] = []
     monkeypatch.setattr("os.kill", lambda process, _: signalled.append(process))
     monkeypatch.setattr("bot.cli.reload._WAIT_SECONDS", 0)
@@ -130,7 +133,10 @@ def test_a_cleanup_is_not_taken_for_a_bot(
 def test_a_bot_elsewhere_is_not_taken_for_a_process_of_this_machine(
     mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its number may be that of another program here, which the signal would end."""
+    """On this machine, the process ID of a remote bot may belong to another program.
+
+    The signal that `mergewright reload` sends would end that program.
+    """
     signalled: list[int] = []
     monkeypatch.setattr("os.kill", lambda process, _: signalled.append(process))
     deployment.has_session()

@@ -24,7 +24,7 @@ def decision(session: Facts, **policy: Any) -> Decision:
 
 
 def effects(found: Decision) -> list[do.Action]:
-    """The actions of a decision without reports."""
+    """All actions of a decision except `Report` and `ReportCheck`."""
     return [a for a in found.actions if not isinstance(a, do.Report | do.ReportCheck)]
 
 

@@ -58,7 +58,10 @@ def asked_for_changes(times: float) -> Facts:
 
 
 def crashed_runs(cause: str, times: float, lost: str) -> Facts:
-    """So many restarts after crashed or lost runs; the last run ended like them an hour ago."""
+    """A session with `times` restarts, each after a run that crashed or was lost.
+
+    Its last run ended an hour ago: it crashed if `lost` is empty, and otherwise was lost.
+    """
     runs = int(times) + 1
     last = ended(1, 3600)
     record = replace(last.exit, lost=lost) if last.exit else None

@@ -54,7 +54,7 @@ TAKE = do.MergeRemote(key=parse(f"merge_remote:{PERSONS_HEAD}"), head=PERSONS_HE
 
 
 def actions(session: Facts) -> list[do.Action]:
-    """The ordered actions without comments."""
+    """All actions of the decision on `session`, except reports, labels and comments."""
     return [action for action in ordered(session) if not isinstance(action, do.Comment)]
 
 

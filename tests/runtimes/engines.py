@@ -112,7 +112,10 @@ def _docker(folder: Path, address: Path) -> Iterator[Daemon]:
 
 @contextmanager
 def podman(folder: Path) -> Iterator[Daemon]:
-    """The API of Podman; as for `docker`."""
+    """A server of Podman's API. Containers keep running when the server stops.
+
+    `folder` has a short path, because it holds a Unix socket; the caller removes the folder.
+    """
     sock = folder / "engine.sock"
     with _running(
         *(folder, sock, "podman", "--root", folder / "data", "--runroot", folder / "run"),

@@ -252,7 +252,7 @@ class IsolatedStage(TmuxStage):
         self.sandbox = sandbox
 
     def unavailable(self) -> str:
-        """What its isolation says of itself."""
+        """Why the stage's isolation does not work on this machine; empty if it works."""
         return ISOLATIONS[self.isolation].unavailable()
 
     def work(self, name: str) -> Path:

@@ -60,7 +60,11 @@ _POLICY = {
 
 
 def test_every_kind_of_action_may_come_late(world: World) -> None:
-    """Each waits in a frozen bot of its own until both sessions are over."""
+    """The test plays two sessions; one is merged, the other is stopped.
+
+    For each kind of action, one bot process freezes just before the action's effect. All these
+    processes continue when both sessions are over.
+    """
     bot = world.has_an_app().bot.login
     world.settings(_POLICY, resync_seconds=1, events="polling")
     # In each resync, each life looks for what the ones before it may do late.

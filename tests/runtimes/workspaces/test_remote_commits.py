@@ -1,4 +1,4 @@
-"""Tests of merging commits that others pushed into a workspace."""
+"""Tests that commits which others push to a session's branch are merged into its workspace."""
 
 from collections.abc import Callable
 from pathlib import Path
