@@ -208,9 +208,10 @@ def no_credentials(settings: Settings, secrets: Secrets) -> str:
 
 
 def no_sign_in(settings: Settings, secrets: Secrets) -> list[str]:
-    """Return what is missing to sign in, each with its remedy.
+    """Return messages about secrets that are missing for signing in, each with the remedy.
 
-    A server that only this machine can reach may lack a page token; its pages are then disabled.
+    If only this machine can reach the server, MERGEWRIGHT_PAGE_TOKEN is optional: without a way to
+    sign in, the server's pages are disabled.
     """
     wanted = []
     if settings.sign_in.takes_people and not secrets.client_secret:

@@ -87,11 +87,12 @@ class LocalRuns:
         self._lock = threading.Lock()
 
     def look(self, queries: Sequence[RunQuery], now: datetime) -> Look:
-        """Probe these runs, and read what is new in their files and on their screens.
+        """Probe the runs in `queries`, and read what is new in their files and on their screens.
 
-        Call it once for all sessions. Each call continues where the last one stopped reading, so
-        its cost grows with what is new. If the runtime does not answer, the result has a
-        `Look.failure`. Also removes what ended runs left behind, such as containers.
+        Pass the queries of all sessions in one call, because each call makes the runtime probe all
+        its runs. Files are read from where the previous call stopped reading. If the runtime does
+        not answer, `Look.failure` has the error. Also removes what ended runs left behind, such as
+        containers.
         """
         with self._lock:
             for session, watched in list(self._watched.items()):
@@ -239,8 +240,8 @@ class LocalRuns:
     def _remove_orphans(self) -> None:
         """Remove what ended runs left behind, such as containers.
 
-        An engine without runs of this installation is asked only once, because it may refuse this
-        user.
+        The first call asks every container engine. Later calls ask only the engines that this
+        installation is known to use, because the others may refuse access to the bot's user.
         """
         for kind in list(self._kinds):
             found = False
@@ -336,9 +337,9 @@ def launch_of(
 ) -> Launch:
     """Return the launch `name`, which runs `spec.bootstrap` and then `command` in isolation.
 
-    `spec` says how it is isolated. `program` is the adapter's command; the sandbox shows the files
-    that it needs. See `program_files` for `hidden`. No path in the launch comes from a file that an
-    agent can write. Raises `RuntimeFailure`.
+    `spec.isolation` describes the isolation. `program` is the agent's configured command, used only
+    to choose the files that the sandbox shows: `program_files` returns them, and explains `hidden`.
+    No path in the launch comes from a file that an agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
     env = {**spec.isolation.env, **spec.env, **command.env}

@@ -64,11 +64,12 @@ class LocalSteps:
         return next((one for one in attempts if str(one.attempt) == number), None)
 
     def cancel(self, session: str, step: WorkspaceStep) -> bool:
-        """End the attempt under way, so that the next `advance` begins another.
+        """End a running attempt at this step, so that the next `advance` begins another attempt.
 
-        A teardown is cancelled when its workspace is in use again, so the next `advance` for it
-        begins another attempt even if the last one is done. Returns whether an attempt was under
-        way. Raises `RuntimeFailure` if a process cannot be ended.
+        Call this for the teardown when the workspace is in use again. The next `advance` for the
+        teardown then begins another attempt even if the last one has succeeded. A set-up that has
+        succeeded stays done. Returns whether an attempt was running. Raises `RuntimeFailure` if a
+        process cannot be ended.
         """
         record = self.last(session, step)
         running = record is not None and _is_running(record)

@@ -166,7 +166,11 @@ def _spawn(argv: list[str], cwd: str, env: dict[str, str], prepare: "Callable[[]
 
 
 def _prepare_sandbox(report: int) -> None:
-    """Give the sandbox the descriptor `REPORT`; ignore signals that only its program handles."""
+    """Prepare the calling process to execute a sandbox.
+
+    Makes `report` available at the descriptor `REPORT`. Ignores signals that are meant for the
+    program in the sandbox, such as SIGTERM and SIGINT, so that they do not end the sandbox.
+    """
     for ignored in (*_WAITED - {signal.SIGCHLD}, *_IGNORED):
         signal.signal(ignored, signal.SIG_IGN)
     os.dup2(report, REPORT)

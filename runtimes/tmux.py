@@ -363,7 +363,7 @@ class Tmux:
 
 
 def _short(name: str, key: str) -> str:
-    """Return a short text for a key sent to the run `name`; it differs between runs."""
+    """Return a short hash of a run's name and `key`, the ID of an input that is sent only once."""
     return hashlib.sha256(f"{name} {key}".encode()).hexdigest()[:16]
 
 

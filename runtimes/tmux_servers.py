@@ -56,7 +56,10 @@ class TmuxServers:
             )
 
     def socket(self, name: str) -> Path:
-        """Return the path of the socket of a run's tmux server, which is short for any name."""
+        """Return the path of the socket of a run's tmux server.
+
+        The path has the same length for every `name`: the file's name is made from a hash.
+        """
         digest = hashlib.sha256(name.encode()).digest()
         return self._data / f"t{base64.urlsafe_b64encode(digest)[:8].decode()}"
 

@@ -215,8 +215,8 @@ def _time_limit(attempt: int) -> timedelta:
 def _next_attempt(receipt: Receipt | None) -> int:
     """Return the number of the next attempt, counted from 0.
 
-    `receipt` is the last attempt's receipt, or None if there was no attempt. The number increases
-    only once the message of the last attempt is known to be lost.
+    `receipt` is the last attempt's receipt, or None if there was no attempt. If the last attempt's
+    message is not known to be lost, that attempt is repeated, so its own number is returned.
     """
     if receipt is None:
         return 0

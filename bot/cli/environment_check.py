@@ -1,8 +1,8 @@
 """Implements `mergewright doctor --repo`: tries a repository's set-up and tests in a sandbox.
 
-The check names what set-up and tests lack in the sandbox: programs, hosts, memory, time. It
-recognises a lack by what the sandbox reports, such as refused connections, and by the messages of
-common programs, which are listed in this module.
+The command reports problems such as a missing program, an unreachable host or too little memory. It
+recognises them by what the sandbox reports, such as refused connections, and by the error messages
+of common programs. The known error messages are listed in this module.
 """
 
 import os

@@ -62,11 +62,11 @@ def _empty(query: SessionQuery) -> str:
 def wait(
     config: Path | None, server: str, id: str, goal: Goal, timeout: float, *, as_json: bool
 ) -> bool:
-    """Wait until a session reaches `goal` or ends; print it, and return whether it reached `goal`.
+    """Wait until a session reaches `goal` or ends, and print the session.
 
-    `server` is the URL of a server; empty means the local database. After `timeout` seconds, raises
-    `CliError`; with `as_json`, prints the session and returns False instead. Raises `CliError` for
-    other failures too.
+    Returns whether the session reached `goal`. `server` is the URL of a server; if it is empty, the
+    local database is read. After `timeout` seconds, raises `CliError`; with `as_json`, prints the
+    session and returns False instead. Any other failure raises `CliError`, with `as_json` or not.
     """
     until = time.monotonic() + timeout
     with progress(f"Waiting until {id} {_GOALS[goal]} ..."):

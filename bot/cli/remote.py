@@ -240,7 +240,10 @@ class RemoteServer:
         return self._send("GET", "freezes", list[Freeze])
 
     def set_frozen(self, scope: str, *, frozen: bool) -> list[Freeze]:
-        """Freeze or unfreeze a project or everything (see `Freeze`); return as `freezes` does."""
+        """Freeze or unfreeze a project (`project:NAME`) or everything (empty `scope`).
+
+        Returns the freezes that the owner of the token may see after the change.
+        """
         path = f"freezes/{quote(scope or 'all')}"
         return self._send("PUT" if frozen else "DELETE", path, list[Freeze])
 

@@ -45,8 +45,8 @@ _MERGE_KEY: Final = "<<"
 def secrets_for_branches(workflow: str) -> list[str]:
     """Return the names of the secrets that a workflow gets when it runs for an agent's branch.
 
-    The list is empty if the workflow does not run for such a branch. It may have `*`; see `ALL`.
-    `GITHUB_TOKEN` is not included.
+    The list is empty if the workflow does not run for such a branch. The element `*` means all
+    secrets, or secrets whose names are unknown. `GITHUB_TOKEN` is not included.
     """
     try:
         documents = list(yaml.compose_all(workflow, Loader=yaml.BaseLoader))

@@ -70,7 +70,10 @@ class Reconciler:
     _undecided: set[str] | None = field(default=None, init=False)
 
     def reconcile_due(self) -> int:
-        """Reconcile all due sessions, longest overdue first; return the sum of `reconcile`."""
+        """Reconcile all due sessions, longest overdue first.
+
+        Returns how many sessions were decided, or postponed because their decision failed.
+        """
         reconciled = 0
         while due := self.store.sessions.due(self.clock(), _BATCH):
             settled = self.reconcile(due)

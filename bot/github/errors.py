@@ -1,7 +1,7 @@
 """Exceptions for failed requests to GitHub, and the functions that derive them from responses.
 
-There is a class for each way to react. If a response reports an exhausted rate limit, but not when
-it ends, the limit is taken to last one minute:
+Each exception class stands for one way in which callers should react. If a response reports an
+exhausted rate limit without saying when the limit ends, the bot waits for one minute:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits
 """
 

@@ -140,8 +140,8 @@ class GitHubReader:
     ) -> tuple[str, ...]:
         """Return a sentence for each permission that the bot lacks in a repository.
 
-        GitHub lists an App's permissions. For a token, GitHub says whether the owner may push, and
-        lists the scopes of a classic token. `identity` is the repository, if it was just read.
+        GitHub lists an App's permissions. For a token, GitHub says whether the token's user may
+        push; for a classic token, it also lists the scopes. If `identity` is None, it is read.
         """
         if self._api.tokens.is_app:
             return missing_permissions(self._api.installation(repo).permissions)

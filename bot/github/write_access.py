@@ -35,7 +35,7 @@ class WriteAccess:
     def may_command(self, repository: str, login: str, *, fresh: bool = False) -> bool:
         """Whether an account has write access, or is listed in the configuration.
 
-        `fresh` and exceptions: see `may_write`.
+        With `fresh`, write access is read from GitHub instead of the cache. Raises `GitHubFailure`.
         """
         return self.is_listed(repository, login) or self.may_write(repository, login, fresh=fresh)
 

@@ -312,9 +312,10 @@ def _is_misspelled(line: str) -> bool:
 
 
 def _as_message(address: Address) -> str:
-    """Return a hint on how to send the text after a mention to the agent.
+    """Return a hint for a person who mentioned the bot in order to write to the agent.
 
-    Empty if there is no mention, or if its text is too long to quote or may contain markup.
+    The hint shows the command `tell` with the text of `address.line`. It is empty if `address` is
+    not a mention, or if that text is empty, too long to quote or may contain markup.
     """
     shown = _UNQUOTABLE_TEXT.sub("", address.line)
     if not address.mention or not shown or shown != address.line or len(shown) > _MAX_WORD:

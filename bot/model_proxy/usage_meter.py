@@ -98,11 +98,12 @@ class UsageMeter:
             self._held.clear()
 
     def total(self, request_size: int | None = None) -> tuple[str, Usage] | None:
-        """Return the model and its usage, or None if the usage is unknown or 0.
+        """Return the model's name and the usage, or None if the usage is unknown or 0.
 
-        The model is empty if the response does not name it. With `request_size`, in bytes, input
-        that is not reported is estimated from that size. Output is then the reported number or an
-        estimate from the size of the response, whichever is greater.
+        The name is empty if the response does not contain it. Without `request_size`, only reported
+        numbers count. With `request_size`, in bytes, input that is not reported is estimated from
+        `request_size`, and the output is the greater of the reported number and an estimate from
+        the size of the response.
         """
         read = self._read_line if self._streams else self._parse
         read(bytes(self._held))

@@ -43,12 +43,12 @@ class Discussions:
     def of(
         self, repository: str, reading: IssueSnapshot, known: Issue, ours: Collection[str]
     ) -> Issue:
-        """Return the issue `known` with the comments, labels, milestone and links just read.
+        """Return the issue `known` with the comments, labels, milestone and links of `reading`.
 
         Comments that are in `known` keep the text and permission with which they were first read.
         `ours` are the labels that request an agent, in lower case. The returned issue has neither
-        these labels, nor other labels of Mergewright, nor `@LOGIN` entries, which stand for
-        assignees. Raises `GitHubFailure`.
+        these labels nor others that start with `mergewright`. Assignees, which `reading.labels`
+        contains as `@LOGIN`, are omitted. Raises `GitHubFailure`.
         """
         newest, left_out = self._newest(reading)
         before = {one.id: one for one in known.remarks}

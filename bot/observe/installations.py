@@ -1,4 +1,4 @@
-"""Makes projects of the App's repositories that match the setting `installation.repositories`."""
+"""Adds a project for each of the App's repositories that `installation.repositories` allows."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence

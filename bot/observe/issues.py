@@ -325,9 +325,9 @@ class IssueObserver:
         return replace(candidate, issue=issue)
 
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
-        """Return who edited the title or text since a time without being allowed to give commands.
+        """Return who edited the title or text at `since` or later and may not give commands.
 
-        Returns an empty string if the editor is unknown, None if nobody did.
+        Returns an empty string if that person is unknown, and None if there is none.
         """
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same second may be later.

@@ -258,7 +258,7 @@ class PullObserver:
         return self.github.read.pull(repository, number)
 
     def _report_reopening(self, session: Session, reading: PullSnapshot) -> None:
-        """Report a candidate if somebody reopened the pull request of an ended session."""
+        """Ask `on_candidate` to start an ended session again if its pull request was reopened."""
         if session.ended is None or reading.pull.state is not PullState.OPEN:
             return
         events = self.github.read.issue(session.repository, reading.pull.number)

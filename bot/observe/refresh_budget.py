@@ -47,14 +47,14 @@ class RefreshBudget:
         self._found: dict[Numbered, Fingerprint] = {}
 
     def has_changed(self, thing: Numbered, fingerprint: Fingerprint | None) -> bool:
-        """Whether the subject must be read in full.
+        """Whether an issue or pull request must be read in full.
 
-        False only if the subject was read in full in the last four hours, with the same
-        fingerprint. `fingerprint` is None if the subject cannot be read.
+        False only if it was last read in full less than four hours ago, and had the same
+        `fingerprint` then. `fingerprint` is None if the issue or pull request cannot be read.
 
-        If the result is True, also stores the fingerprint for the method `found`, unless it is None
-        or the subject changed within the last two seconds: a further change in the same second may
-        not alter the fingerprint.
+        If the result is True, the fingerprint is remembered, and `found` returns it. A fingerprint
+        is not remembered if it is None, or if the issue or pull request changed less than two
+        seconds ago: another change in the same second might leave the fingerprint as it is.
         """
         now = self._clock()
         known, at = self._known.get(thing, (None, now))

@@ -24,9 +24,9 @@ def triggers_of(project: ProjectSettings, agents: Iterable[str]) -> Mapping[str,
 
 
 def has_any(labels: Iterable[str], wanted: Container[str]) -> bool:
-    """Whether one of the labels, in any case, is in `wanted`, which is in lower case.
+    """Whether one of the labels, converted to lower case, is in `wanted`.
 
-    GitHub treats `Bug` and `bug` as the same label.
+    `wanted` must be in lower case. GitHub treats `Bug` and `bug` as the same label.
     """
     return any(name.lower() in wanted for name in labels)
 

@@ -53,9 +53,9 @@ class Transcript:
         return []
 
     def page(self, first: int, most: int) -> list[Message]:
-        """Skip `first` messages from the current position on; return at most `most` messages.
+        """Skip `first` messages from the current position on, and return at most `most` messages.
 
-        The position may move beyond these messages, so this cannot be called for the next page.
+        For another page, use a new `Transcript`, because this method may read beyond the page.
         """
         return list(islice(self._all(), first, first + most))
 

@@ -99,7 +99,11 @@ class _Ordered(Struct, frozen=True):
 
 
 class _End(Struct, frozen=True):
-    """The end of one session, and the counts that `_count_ended` stored in it, if any."""
+    """The end of one session.
+
+    `finished` has the number of ended sessions by status, if `_count_ended` stored these numbers in
+    the row of this session; otherwise `finished` is empty.
+    """
 
     id: str
     ended: Ended

@@ -329,8 +329,8 @@ def add_actions(
 ) -> list[str]:
     """Add actions inside a transaction. Returns the keys of those that were neither due nor done.
 
-    A failed or sent action becomes due again, because a decision contains its key only to repeat
-    it.
+    If an action is already stored as failed or sent, it becomes due again, because a decision lists
+    such an action only if the action is to be repeated.
     """
     at = now.timestamp()
     return [

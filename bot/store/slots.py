@@ -148,7 +148,10 @@ class SlotsTable(StoreTable):
             self._db.announce([session])
 
     def handover_blocker(self, session: str, agent: str, agent_type: str, caps: Caps) -> str:
-        """Return why `caps` bar the handover of a session with a slot to an agent now, or ""."""
+        """Return why `caps` forbid handing a session over to `agent` now; empty if they allow it.
+
+        Always empty for a session that holds no slot.
+        """
         holding = list(map(_contender, self._all(HOLDING)))
         others = [one for one in holding if one.session != session]
         taking = [

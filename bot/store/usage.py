@@ -285,10 +285,10 @@ def add_run_usage(
     now: datetime,
     active_seconds: float = 0.0,
 ) -> None:
-    """Raise a run's counted usage to `usage`, and add active seconds, inside a transaction.
+    """Update a run's counted usage from `usage`, and add active seconds, inside a transaction.
 
-    `usage` is the whole run's. Dollars and unpriced tokens may decrease: prices become known or
-    differ between the agent's program and the model proxy. May wake other sessions: see `STEPS`.
+    `usage` is the run's total. Counted tokens never decrease. Counted dollars may, because the
+    agent's program and the model proxy may differ in prices. May wake other sessions: see `STEPS`.
     """
     (metered,) = connection.execute(_METERED, (session, run)).fetchone()
     counted = connection.execute(COUNTED, (session, run)).fetchone()
@@ -315,7 +315,7 @@ def add_run_usage(
 
 
 def _costing(usage: Usage, metered: float) -> Usage:
-    """Return `usage` with at least the cost `metered` (USD); an increase is assigned no model."""
+    """Return `usage`, with its cost raised to `metered` (USD) if the cost is lower."""
     more = round(metered - (usage.cost_usd or 0.0), 6)
     if more <= 0:
         return usage
@@ -356,9 +356,9 @@ def _step_of(now: datetime) -> int:
 
 
 def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
-    """Return by how much a run's usage exceeds the counted usage, by kind.
+    """Return how much to add to each kind of a run's `counted` usage; amounts may be negative.
 
-    If `usage` has fewer tokens, only `cost_usd` can exceed 0, to raise the cost to `metered`.
+    If `usage` has fewer tokens than `counted`, all are 0, but a cost below `metered` rises to it.
     """
     if usage.tokens < counted["tokens"]:
         short = max(0.0, round(metered - counted["cost_usd"], 6))
@@ -390,7 +390,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
 
 
 def spent_beside(connection: sqlite3.Connection, ids: str) -> dict[str, Spending]:
-    """Return, for each session in the JSON list `ids`, the usage of its issue's other sessions."""
+    """Return, by session in the JSON list `ids`, the usage of all other sessions of its issue."""
     rows = connection.execute(BESIDE_SESSIONS, (ids,))
     return {row["session"]: _spending(row) for row in rows}
 

@@ -34,7 +34,7 @@ def limit_of_files() -> int:
 
 
 def connections() -> int:
-    """Return how many connections one server may hold. As many more may wait to be accepted.
+    """Return how many connections one server may hold; the same number may wait to be accepted.
 
     There are two servers, one of which, the model proxy, listens at two addresses. Each request to
     the model proxy needs a second connection, to a model or to another host.

@@ -105,7 +105,11 @@ class _Protocol(HttpToolsProtocol):
     body_seconds: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first headers. Close a connection if there are too many."""
+        """Start the time limit of the first headers, and enforce the limit on open connections.
+
+        If more than `most` connections are open, the connection that has been idle for longest is
+        closed. If no connection is idle, the new connection is closed.
+        """
         super().connection_made(_JoiningTransport(transport, self.loop))
         self._unparsed = 0  #: Bytes since headers were complete, or a body's data arrived.
         self._late = self.loop.call_later(_HEADERS_SECONDS, transport.close)

@@ -97,9 +97,9 @@ class Paths(Struct, frozen=True):
         return self.data / "run-tokens" / run_name(session, run)
 
     def step_token(self, session: str) -> Path:
-        """Return the file with the token of the project's own commands in a session.
+        """Return the file with the proxy token of a session's `setup` and `teardown` commands.
 
-        The token gives no access to a model.
+        With this token, the proxy gives access to the project's allowed hosts, but not to a model.
         """
         return self.data / "run-tokens" / f"{session}_steps"
 

@@ -150,10 +150,11 @@ def note(**attributes: str | int) -> None:
 
 
 def hand_on(names: Iterable[str], seconds: float | None = None) -> None:
-    """Make later calls of `span` with one of `names` as `about` continue the current trace.
+    """Pass the current trace on under each of `names`, such as the ID of a session.
 
-    This holds for `seconds`, by default 60. Call `hand_on` before you store the work that
-    these spans trace, because another thread may start that work at once.
+    For `seconds`, by default 60, a call of `span` with one of these names as `about` continues the
+    trace. Call `hand_on` before you store the work that such a span is to trace, because another
+    thread may start that work at once.
     """
     traces = _active.traces
     if traces is not None:

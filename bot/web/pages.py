@@ -200,7 +200,7 @@ def sign_in_url(page: str, path: str = "/login") -> str:
 
 
 def _page_of(request: Request[Any, Any, State]) -> str:
-    """Return the page that a browser opens with a request; empty if it opens none."""
+    """Return the path and query of a browser's request for a page; empty for other requests."""
     opens = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     query = f"?{request.url.query}" if request.url.query else ""
     return f"{request.url.path}{query}" if opens else ""

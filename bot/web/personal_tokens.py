@@ -57,7 +57,11 @@ class PersonalTokens:
         return token, made
 
     def of(self, visitor: Visitor) -> list[PersonalToken]:
-        """Return a person's tokens, expired or not; for the page token, those of all people."""
+        """Return the visitor's personal tokens, expired or not.
+
+        If the visitor used the token MERGEWRIGHT_PAGE_TOKEN, which belongs to no account, returns
+        the personal tokens of all people.
+        """
         return self._store.personal_tokens.of(visitor.login)
 
     def revoke(self, id: int, visitor: Visitor) -> None:

@@ -323,7 +323,7 @@ class Views:
         return [one for one in queue if seen is None or one.project in seen]
 
     def agents(self) -> list[AgentRecord]:
-        """Return the records of all agents, in the repositories that the visitor sees."""
+        """Return each agent's statistics, from sessions in repositories that the visitor sees."""
         identities = self._settings.identities
         return self.store.agents.records(identities, self.reach.repositories())
 

@@ -37,7 +37,7 @@ class Where(Enum):
 
 
 class Needs(Struct, frozen=True):
-    """What a route requires. Nobody may use a route that does not have this option."""
+    """What a route requires of a visitor. Nobody may use a route whose options lack a `Needs`."""
 
     where: Where
     role: Role = Role.NONE

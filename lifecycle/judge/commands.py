@@ -180,9 +180,9 @@ class CommandRule(NamedTuple):
     """The statuses in which a command works, and its replies.
 
     Replies may use `{because}` (with its full stop), `{status}`, `{heading}` (the status with a
-    capital letter), `{remedy}`, `{blockers}`, `{budget}`, `{text}` and `{agent}`. They describe the
-    session without the command, except for `if_ineffective`, and for `applied` if `tells_after` is
-    set.
+    capital letter), `{remedy}`, `{blockers}`, `{budget}`, `{text}` and `{agent}`. The values show
+    the session as if the command had not been given. In `if_ineffective`, and in `applied` if
+    `tells_after` is set, the values include the effect of the command.
     """
 
     applied: str  #: The reply if it is applied; if empty, no reply, because people see the effect.

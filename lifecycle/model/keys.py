@@ -97,7 +97,7 @@ release = _of_run(KeyKind.RELEASE)
 
 
 def press_keys(request: str, run: int) -> Key:
-    """Return the key of a batch of keys. `request`: the idempotency key of the person's request."""
+    """Return the key of a `PressKeys` action. `request` identifies the person's request to type."""
     return Key(KeyKind.PRESS_KEYS, (request,), run)
 
 

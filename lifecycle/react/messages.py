@@ -153,7 +153,7 @@ def reword(judged: Judged) -> Wanted:
 
 
 def move_commits(judged: Judged) -> Wanted:
-    """Ask the agent to move commits on another branch or detached HEAD to the session's branch."""
+    """Have the agent move commits from another branch or detached HEAD to the session's branch."""
     view, cause = judged.view, causes.off_branch(judged.view)
     commits, tries = view.facts.work.off_branch, view.history.first_sent(causes.MOVE)
     if commits and cause and causes.due(view, cause, tries, view.policy.ci_repairs):

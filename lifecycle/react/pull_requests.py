@@ -103,7 +103,10 @@ def _announced(judged: Judged, pull: Pull, topic: str) -> do.Comment:
 
 
 def update_asked(judged: Judged) -> Wanted:
-    """On command, update a branch that is not behind its base; `update` handles the others."""
+    """Carry out the command `update` if GitHub does not report the branch as behind its base.
+
+    For a branch that is reported as behind, the function `update` carries out the command.
+    """
     view, pull, command = judged.view, judged.view.pull, judged.view.command("update")
     if pull is None or command is None or view.history.updated_since(command.at):
         return
@@ -255,9 +258,10 @@ def review_wait(view: SessionView) -> Recheck | None:
 
 
 def _cause(view: SessionView) -> Key | None:
-    """Return the key of the self-review to request; None if it was requested for any commit.
+    """Return the key of the self-review to request for the current commit; None if none is due.
 
-    A request for the current commit that was lost with a failed run is repeated.
+    A self-review is due if none was ever requested, for this or another commit. It is also due if
+    the request for the current commit was lost with the agent's run.
     """
     cause = keys.self_review(view.facts.work.head)
     asked = view.history.last_sent(cause) is not None

@@ -237,7 +237,11 @@ def describe(reached: ReachedBudget, facts: Facts, policy: Policy) -> str:
 
 
 def budget_key(reached: ReachedBudget, facts: Facts, now: datetime) -> Key:
-    """Return the key of a reached budget; it differs by limit, and by day or last restore."""
+    """Return the key that identifies a reached budget.
+
+    The key contains the budget's name and limit. For a daily budget, it also contains the current
+    date; for any other budget, the time when the session was last restored, if it ever was.
+    """
     restored = facts.restored_at
     day = now.date().isoformat() if reached.row.of_day else ""
     since = day or (restored.isoformat() if restored else "")

@@ -1,8 +1,9 @@
-"""Finds the causes of messages to the agent. A cause is the message's key, without its run.
+"""Finds the causes of messages to the agent. A cause is a message's key without the run's number.
 
-None means that there is no cause. While `SessionView.handed_to_human`, failed checks, conflicts and
-reviews are no causes, but all others are. A try is a cause that was sent to the agent. Tries before
-a person's last push to the branch do not count.
+A function that finds no cause returns None. While `SessionView.handed_to_human` is true, no cause
+is found for failed checks, conflicts or reviews; all other causes are found as usual. A try is a
+cause whose message was sent to the agent. Tries before a person's last push to the branch do not
+count.
 """
 
 from collections.abc import Mapping
@@ -63,7 +64,7 @@ def review(view: SessionView) -> Key | None:
 
 
 def forwarded(view: SessionView) -> dict[Key, Command]:
-    """Return the commands that are forwarded to the agent and were not sent yet, by their cause."""
+    """Return the commands that the bot has yet to forward to the agent, keyed by cause."""
     commands = [command for command in view.facts.commands if command.kind in _FORWARDED]
     causes = {keys.forward(command.key): command for command in commands}
     return {cause: one for cause, one in causes.items() if view.history.last_sent(cause) is None}
@@ -101,9 +102,11 @@ def off_branch(view: SessionView) -> Key | None:
 
 
 def repairs(view: SessionView) -> dict[Key, datetime]:
-    """Return the causes for failed checks that were sent since all checks last passed, with times.
+    """Return when the agent was first sent each message about failed checks.
 
-    The checks may have passed at an earlier head.
+    The keys are the causes of these messages. A message is omitted if it was first sent before the
+    last time that all checks of the pull request turned green (at any head), or before a person's
+    last push to the pull request.
     """
     green = view.pull.green_since if view.pull else None
     return view.history.first_sent(_CI, _since_person(view, green))
@@ -117,7 +120,11 @@ def conflict_repairs(view: SessionView) -> dict[Key, datetime]:
 
 
 def review_rounds(view: SessionView) -> dict[Key, datetime]:
-    """Return when each cause for addressing reviews and comments was first sent to the agent."""
+    """Return when the agent was first sent each message about reviews and comments.
+
+    The keys are the causes of these messages. Messages that were first sent before a person's last
+    push to the pull request are omitted.
+    """
     return view.history.first_sent(_REVIEW, _since_person(view))
 
 

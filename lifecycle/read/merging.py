@@ -12,9 +12,10 @@ def merges(view: SessionView) -> bool:
 
 
 def merge_wanted(view: SessionView) -> bool:
-    """Whether the policy or a person's command asks the bot to merge the pull request.
+    """Whether the bot is to merge the pull request, by the policy or by a person's `merge` command.
 
-    False while `auto-merge` is `off`, and after a person's `cancel` until the next `merge`.
+    Always False while the setting `auto-merge` is `off`, which forbids merging even on command.
+    Also False after a person's `cancel` command, until the next `merge` command.
     """
     if view.policy.auto_merge is AutoMerge.OFF or view.merge_cancelled:
         return False

@@ -1,7 +1,7 @@
 """Removes the facts that a restore or a `retry` command makes obsolete.
 
 A restore begins a new run: messages to earlier runs and actions on their programs no longer count,
-but actions on GitHub stay done, and so does the request to turn a chat into a pull request. A retry
+but actions on GitHub still count, and so does a request to turn a chat into a pull request. A retry
 removes the records of failed actions.
 `runtimes.workspaces.preparation` prepares the workspace of the new run.
 """

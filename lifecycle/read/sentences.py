@@ -85,7 +85,10 @@ _BLOCKED_SILENTLY: Final = "the agent is blocked and reports no error message"
 
 
 def _cleanup(view: SessionView) -> str:
-    """Return what `cleanup` waits for: the removal of the workspace, or else the program's end."""
+    """Return what a session with the status `cleanup` waits for.
+
+    This is the removal of the workspace if that action is pending, otherwise the program's end.
+    """
     if any(key.kind is KeyKind.RELEASE for key in view.facts.pending):
         return "the session's workspace is being removed"
     return "the agent's program is being stopped"
@@ -137,7 +140,7 @@ def _pending(view: SessionView) -> str:
 
 
 def _conversations(view: SessionView) -> str:
-    """Return the unresolved conversations: a rule may require that they be resolved."""
+    """Return the unresolved conversations; branch rules on GitHub can make them block a merge."""
     threads = view.pull.threads if view.pull else ()
     where = [
         f"@{thread.remarks[0].author} on {thread.path}{f':{thread.line}' if thread.line else ''}"

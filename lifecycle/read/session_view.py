@@ -319,7 +319,7 @@ class SessionView(CommandQueries):
         return self.counts(remark) and self.history.last_sent(keys.remark(remark.id)) is None
 
     def _awaits_answer(self, thread: Thread) -> bool:
-        """Whether a thread is unresolved, has a comment for the agent, and the bot was not last."""
+        """Whether a review thread is unresolved and still needs an answer from the agent."""
         if thread.resolved or not thread.remarks or thread.remarks[-1].own:
             return False
         return any(self.counts(remark) for remark in thread.remarks)

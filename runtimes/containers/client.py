@@ -1,26 +1,27 @@
 """Runs a program in a container, at this terminal: `python -E -s -S client.py FOLDER ARGV...`.
 
-A separate program, between a run's supervisor and the container, that uses only the standard
-library and `engine.py` beside it. It makes the container that FOLDER/container describes
-(`runtimes.isolation.containers`) and starts it. The container's first process (`first.py`) connects
-to the socket in FOLDER/link, twice:
+This program, the client, runs between a run's supervisor and the container. It uses only the
+standard library and `engine.py`, which is in the same folder. It makes and starts the container
+that FOLDER/container describes (`runtimes.isolation.containers`). The container's first process
+(`first.py`) connects to the socket in FOLDER/link, twice:
 
 * One connection carries what the terminal shows and what is typed. It does not go through the
   engine, so that the program survives the engine's restart.
-* The other carries the program's command and environment, which the engine must not keep because
-  they hold secrets; sizes of the terminal and signals; and at the end, the report for
-  `supervise.REPORT`. When this connection closes, because this program was killed, all processes in
-  the container end.
+* The other connection first carries the program's command and environment, which the engine must
+  not keep because they hold secrets. Then it carries signals and the terminal's sizes, and at the
+  end the report for `supervise.REPORT`. If the client is killed, this connection closes, and all
+  processes in the container end.
 
-SIGTERM is passed on to all processes in the container. This program removes the container at its
-end; if the engine does not answer, `Containers.remove_orphans` does it later.
+SIGTERM is passed on to all processes in the container. Before the client exits, it removes the
+container; if the engine does not answer, `Containers.remove_orphans` removes the container later.
 
-If the engine is restarted while it makes the container, this program waits for it, for as many
-seconds as FOLDER/container allows. It may then make another container, because the agent's program
-has not begun.
+If the engine is restarted while the container is being made, the client waits for the engine, for
+as many seconds as FOLDER/container allows. The client may then make another container, because the
+program in the container has not begun.
 
-A short command (`Isolation.command`) has no terminal: the program gets the descriptors 0 to 2 of
-this process, which ends with its parent and has the program's exit code.
+A short command (`Isolation.command`) has no terminal. The program in the container then uses the
+client's descriptors 0 to 2. The client exits with the program's exit code, and is killed if the
+client's parent process ends.
 """
 
 # As in `supervise.py`, the time of a start counts.

@@ -117,7 +117,7 @@ class Isolation(Protocol):
         ...
 
     def remove_orphans(self, sessions: Path) -> bool:
-        """Remove containers that ended runs left behind.
+        """Remove the containers of runs that have ended.
 
         `sessions` is the folder of all runs. Returns whether any run in it had a container, even if
         the run has not ended. Raises `RuntimeFailure` if containers cannot be listed or removed.

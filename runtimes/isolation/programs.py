@@ -1,8 +1,8 @@
 """Finds the interpreters and environments that a program needs outside the system's folders.
 
 Only links and files that an operator or installer wrote are followed. If a program's installation
-folder contains the home directory, or contains or is in the bot's data, only the program's file is
-made visible in sandboxes.
+folder contains the home directory, or contains or is in the bot's data, sandboxes show only
+the program's file and not the folder.
 """
 
 import os

@@ -128,8 +128,12 @@ class GitFailure(Exception):
 def init(repository: Path, *, borrow: Sequence[Path] = ()) -> None:
     """Make a bare repository without hooks that borrows the objects of the repositories `borrow`.
 
-    See `objects/info/alternates` in gitrepository-layout(5). Raises `GitFailure`, and `OSError`,
-    also if `repository` exists.
+    See `objects/info/alternates` in gitrepository-layout(5).
+
+    Raises:
+        FileExistsError: `repository` exists.
+        OSError: a folder or file cannot be made for another reason.
+        GitFailure: git failed.
     """
     repository.mkdir(mode=0o700)
     git(repository, "init", "--quiet", "--bare", "--template=")

@@ -28,7 +28,7 @@ class LargeFile(NamedTuple):
 
 
 class ForeignCommit(NamedTuple):
-    """A commit that names somebody else as its author or committer."""
+    """A commit whose author or committer is neither the bot nor in `policy.commit-authors`."""
 
     sha: str
     name: str  #: Of the foreign author or committer.

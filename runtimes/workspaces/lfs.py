@@ -1,9 +1,12 @@
 """Git LFS: the bot fetches LFS files for workspaces, and uploads those of pushed commits.
 
-In commits, a small file, the pointer, stands for each of them. The bot keeps the content in the
-mirror's folder `lfs/objects`, and shares it with the `origin` of a clone. git-lfs in a session
-finds it there, beside the objects that git borrows, without a network or a password. On what an
-agent wrote, the bot runs git-lfs only as in `session_git`.
+A commit contains a small file, the pointer, in place of each LFS file. The bot keeps the LFS files
+in the folder `lfs/objects` of its mirror of the project. A session's repository borrows git's
+objects from the mirror or, if the workspace is a clone, from the clone's own `origin`, which is a
+copy of the mirror. For a clone, the bot also puts the LFS files into `lfs/objects` of that copy.
+git-lfs in a session needs neither a network nor a password, because it also searches `lfs/objects`
+of the repository from which git borrows. On files that an agent wrote, the bot runs git-lfs only in
+a sandbox (`session_git`).
 https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md#the-pointer
 """
 

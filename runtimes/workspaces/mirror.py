@@ -355,7 +355,7 @@ class Mirror:
         self._remote(repository, self, "fetch", *options, self.url, *everything)
 
     def _import(self, workspace: Worktree, sha: str, ref: str) -> None:
-        """Import a commit from a workspace, with the checks that `fetch` makes of each object."""
+        """Import a commit from a workspace, checked by `import_pack`, and set `ref` to it."""
         if not self.contains(sha):
             with tempfile.NamedTemporaryFile(dir=self.path / "objects", prefix="tmp_") as file:
                 pack = Path(file.name)

@@ -73,8 +73,9 @@ def import_pack(repository: Path, pack: Path) -> None:
 
 
 def _check_objects(repository: Path, index: Path, env: dict[str, str], into: Path) -> None:
-    """Raise `GitFailure` for an object of more than `FILE_BYTES`, and for an `_ambiguity`.
+    """Raise `GitFailure` for an object of more than `FILE_BYTES`, and for an ambiguous commit.
 
+    A commit is ambiguous if git and GitHub may read its header differently; see `_ambiguity`.
     Writes the contents of all commits to the file `into`.
     """
     listed = git(repository, "show-index", stdin=index)

@@ -123,12 +123,15 @@ class SessionGit:
         return True
 
     def index(self) -> tuple[bytes, int]:
-        """Return the index of `view`, and its modification time in ns. Raises `OSError`."""
+        """Return the git index of the repository `view`, and the modification time of its file.
+
+        The time is in nanoseconds. At most `INDEX_BYTES` of the index are read. Raises `OSError`.
+        """
         with open_regular(self.view / "index") as file:
             return file.read(INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
 
     def copied_index(self, name: str) -> Path:
-        """Copy the git index in the folder `view` to a file `name` in the same folder.
+        """Copy the git index of the repository `view` to a file `name` in that repository's folder.
 
         Returns the path of the copy. Raises `OSError`.
         """
@@ -141,11 +144,11 @@ class SessionGit:
         return self.view / name
 
     def leave_out(self, env: Mapping[str, str] | None = None) -> None:
-        """Mark an index's files outside the sparse checkout, so that they do not count as deleted.
+        """Set marks in a git index, so that no file outside the sparse checkout counts as deleted.
 
-        Call it after `read-tree`, because git itself marks only entries that it writes. A marked
-        file that exists still counts as one of the checkout. `env` may name an index other than
-        that of `view`.
+        Call this method after `git read-tree`, which sets these marks only with the option `-u`.
+        A marked file that exists still counts as part of the checkout (measured with git 2.39). The
+        index is that of the repository `view`, unless `env` sets `GIT_INDEX_FILE`.
         """
         if sparse.is_sparse(self.view):
             names = filter(None, self.on_files("ls-files", "-z", env=env).split("\0"))

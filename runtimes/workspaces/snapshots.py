@@ -25,7 +25,10 @@ def write_tree(git: SessionGit, status: Sequence[str]) -> str:
 
 
 def restore(git: SessionGit, commit: str, files: str) -> None:
-    """Write the files of the commit `files` over a checkout of `commit`. Raises `GitFailure`."""
+    """Write the files of another commit, `files`, over a checkout of `commit`.
+
+    Raises `GitFailure`.
+    """
     shown = ("--name-only", "--no-renames", "-z")
     if changed := git("diff", *shown, commit, files, errors="surrogateescape"):
         how = (f"--source={files}", "--worktree", "--ignore-skip-worktree-bits")

@@ -30,10 +30,10 @@ class Steering:
         self._env = {"GIT_INDEX_FILE": str(self._index)}
 
     def hold(self, commit: str, patterns: Iterable[str]) -> bool:
-        """Record that `put_back` is to restore files that match `patterns` as `commit` has them.
+        """Have `put_back` restore the files that match `patterns` to their versions in `commit`.
 
-        They are the held files from now on. Returns whether any has uncommitted changes that
-        `put_back` would lose.
+        This class calls these files the held files. Returns True if a held file has uncommitted
+        changes that `put_back` would lose.
         """
         self._git("read-tree", commit, env=self._env)
         self._leave_out(self._env)
@@ -82,7 +82,7 @@ class Steering:
         return [entry for entry in own if entry[3:] in changed]
 
     def _changed(self) -> list[str]:
-        """Return the held files that are not in their restored state."""
+        """Return the held files that differ from the versions to which the bot restored them."""
         _, patterns = self._held()
         shown = ("--untracked-files=all", "--ignored=matching")
         entries = self._status(*shown, "--", *pathspecs(patterns), env=self._env)

@@ -1,11 +1,11 @@
 """A session's workspace: a worktree on a bare repository of this session alone.
 
-Once an agent may have worked in it, git runs only as in `runtimes.workspaces.session_git`.
+Where an agent may have worked, git runs only in a sandbox; see `runtimes.workspaces.session_git`.
 
     ROOT/SESSION/checkout         where the agent works (`path`)
     ROOT/SESSION/repository.git   the agent's repository; borrows objects of the project's mirror
     ROOT/SESSION/origin.git       only for a clone: a copy of the mirror, used in the mirror's place
-    ROOT/SESSION/bot.git          the bot's repository; no file in it is trusted
+    ROOT/SESSION/bot.git          the repository of the bot's sandboxed git; its files are untrusted
     ROOT/SESSION/made             marks the workspace as complete
     ROOT/SESSION/making           exists while the workspace is being made and holds no work yet
     ROOT/SESSION/moving           the commits from and to which `move` is moving the branch
@@ -58,7 +58,7 @@ class Worktree:
         isolation: Callable[[], Isolation],
         options: WorkspaceOptions = USUAL,
     ) -> None:
-        """`origin` is the project's mirror, `isolation` is that of `SessionGit`."""
+        """`origin` is the project's mirror. `isolation` returns how the session is isolated."""
         self._mirror = origin
         self.session = refs.check_session(session)
         self.branch = refs.check_branch(branch)
@@ -136,7 +136,7 @@ class Worktree:
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """If the workspace is spoiled, make its bot repository again and mark it as complete."""
+        """If `spoiled`, make `bot.git` again, and mark the workspace as complete."""
         if self.spoiled:
             repositories.remove_tree(self._view)
             self._make_view()
@@ -172,7 +172,7 @@ class Worktree:
         return True
 
     def update_origin(self, *commits: str) -> None:
-        """Fetch `commits` and their merge bases with `base()` into a complete clone's `origin`."""
+        """If a `CLONE` is `made`, fetch `commits` and merge bases with `base()` to its `origin`."""
         if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():

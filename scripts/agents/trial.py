@@ -95,7 +95,7 @@ def start(trial: Trial) -> None:
 
 
 def write(trial: Trial) -> None:
-    """The file of the first prompt exists."""
+    """The agent has written the file `hello.txt`, as the first prompt asked."""
     trial.check_file("hello.txt", "Hello there\n")
 
 

@@ -93,7 +93,10 @@ def _held(value: float, unit: str, most: float) -> Figure:
 
 
 def _by_hand(folder: Path, number: int) -> float:
-    """Play a session by hand and return its processor time in seconds."""
+    """Do the git work of one session (clone, commit, push) without the bot.
+
+    Returns the processor time that this takes, in seconds.
+    """
     argv = ("sh", "-ec", _BY_HAND, str(folder), str(number))
     child = os.posix_spawnp("sh", argv, os.environ)
     _, status, used = os.wait4(child, 0)

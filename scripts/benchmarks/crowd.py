@@ -100,7 +100,7 @@ def _received(parent: Connection) -> Iterator[str]:
 
 
 def _allow_files(wanted: int) -> None:
-    """Raise the limit of open files of this process. Raises `RuntimeError` if it is too low."""
+    """Allow this process `wanted` open files. Raises `RuntimeError` if the hard limit is lower."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if now != resource.RLIM_INFINITY and now < wanted:
         if most != resource.RLIM_INFINITY and most < wanted:

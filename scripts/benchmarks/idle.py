@@ -21,7 +21,7 @@ REFERENCES = 200  #: Calls of the reference after each sweep.
 
 
 def main() -> None:
-    """Restart, reconcile, sweep and report the cost."""
+    """Start a bot with existing idle sessions, observe their agents, and print what this costs."""
     folder, size = Path(sys.argv[1]), int(sys.argv[2])
     begun = time.perf_counter()
     population = Population(folder, restored=size)

@@ -76,7 +76,7 @@ class Taker:
 
 
 def run() -> dict[str, Figure]:
-    """Compare the servers: about a minute, the first time one more to install Probot."""
+    """Compare the servers. Takes about a minute, or two if Probot must be installed first."""
     measured: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, _takers(Path(folder)) as takers:
         for turn in range(-1, ROUNDS):

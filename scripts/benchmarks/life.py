@@ -87,7 +87,11 @@ class Life:
         return self.asked() - before
 
     def waiting(self) -> list[Pull]:
-        """Return new open pull requests of idle agents, once nothing is left to report."""
+        """Let agents open `SAMPLES` pull requests, and return these once the bot is idle.
+
+        The bot counts as idle when it has sent no API request for some time; see `rests`. The
+        agents are idle by then as well.
+        """
         # One after the other: two agents that commit in the same second make the same commit.
         for number in range(1, SAMPLES + 1):
             issue = self.red.open_issue(f"Greet {number}", by=PERSON)

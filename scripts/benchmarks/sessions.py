@@ -1,7 +1,7 @@
-"""Measures the cost of thousands of idle sessions: restart, sweep and memory.
+"""Measures what thousands of idle sessions cost: restart, observation of all agents, and memory.
 
-A sweep is compared with calls of `decide.reference` in the same process: that ratio hardly depends
-on the machine.
+The time of one observation of all agents (`AgentObserver.sweep`) is divided by the time of a call
+of `decide.reference` in the same process, because this ratio hardly depends on the machine.
 """
 
 import json

@@ -170,7 +170,7 @@ def _played(
 
 
 def _all_needed(defences: Iterable[Defence], options: argparse.Namespace) -> int:
-    """Run faults without their defences; return 1 if one has no violation."""
+    """Run each fault without the defence against it; return 1 if any causes no violation then."""
     results: list[Result] = []
     passed = 0
     for defence in defences:

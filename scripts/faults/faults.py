@@ -130,7 +130,7 @@ def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> Non
 def engines(lives: Lives, dice: random.Random, over: threading.Event) -> None:
     """Kill dockerd, containerd or both with SIGKILL, six times; start them after up to 5 seconds.
 
-    The programs in the containers survive, and agents that are to start wait.
+    The programs in the containers survive. Agents that are not started yet wait for the engine.
     """
     engine = lives.engine
     if engine is None or engine.below is None:

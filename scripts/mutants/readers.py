@@ -140,7 +140,11 @@ def _survivors(source: Source, collected: Collected) -> int:
 
 
 def _processes(method: Literal["fork", "forkserver"]) -> Pool:
-    """Return a pool with a process for each call: forked from this one, or without its imports."""
+    """Return a pool that runs each task in a new process.
+
+    With "fork", each new process is a copy of the current process. With "forkserver", each new
+    process starts without the modules that the tests import.
+    """
     context = multiprocessing.get_context(method)
     context.set_forkserver_preload([warm.__name__])
     return context.Pool(os.cpu_count(), maxtasksperchild=1)

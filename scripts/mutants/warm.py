@@ -81,7 +81,11 @@ class Collected:
         return sorted(found, key=lambda test: test.seconds)
 
     def judge(self, before: CodeType, after: CodeType) -> str:
-        """Run the tests that call code that two versions of a module do not share."""
+        """Run each test that calls a function whose code differs between `before` and `after`.
+
+        `before` and `after` are two versions of a module. Returns `KILLED` if a test fails, else
+        `SURVIVED`. Returns `IMPORTED`, without running tests, if code that differs runs at import.
+        """
         old, new = _codes(before), _codes(after)
         changed = {place for place in new if [*map(_own, new[place])] != [*map(_own, old[place])]}
         if changed & self._imported:

@@ -110,7 +110,7 @@ def play_shortcuts(browsers: Browsers, people: People) -> None:
 
 
 def play_confirmation(browsers: Browsers, people: People) -> None:
-    """What cannot be undone is confirmed with the keyboard, and left with Escape."""
+    """Stopping a session needs a confirmation: Tab and Enter confirm, Escape cancels."""
     name = samples.FAILING
     with signed_in(browsers, people.site, people.visitor("write-er")) as context:
         page = context.new_page()

@@ -351,7 +351,10 @@ def _pull(sample: Sample, at: datetime) -> Pull:
 
 
 def _add_past(people: People, now: datetime) -> None:
-    """Add sessions that were merged in the last month, each with its cost; the same each time."""
+    """Add sessions whose pull requests were merged in the last 30 days.
+
+    The agent, requester and cost of each session are chosen at random, with a fixed seed.
+    """
     chance = random.Random(7)
     for number, title in enumerate(_PAST, 2):
         days = _DAYS - 1 - (number - 2) * (_DAYS - 1) // len(_PAST)

@@ -56,7 +56,7 @@ def test_keys_are_typed_and_their_text_is_erased(terminal: Terminal) -> None:
 
 
 def test_typed_text_is_in_no_backup_after_it_was_typed(terminal: Terminal) -> None:
-    """SQLite need not overwrite the places in its file where erased text was."""
+    """Unless `secure_delete` is on, SQLite may leave erased text in the file that backups copy."""
     db = terminal.site.scenario.store.db
     for number, paste in enumerate(("a password " * 900, "a password")):
         types(terminal, paste=paste, request=f"k-{number}")

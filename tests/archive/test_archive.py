@@ -22,7 +22,7 @@ REDACT = Redaction([SECRET])
 
 
 class Kept:
-    """An archive of one session without a cache between copies."""
+    """Archives one session's files, each time with a new `Archive`, whose cache is empty."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

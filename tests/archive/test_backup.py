@@ -49,7 +49,10 @@ def file(site: Site, paths: Paths, tmp_path: Path) -> Path:
 def test_a_file_that_is_shortened_meanwhile_does_not_end_a_backup(
     site: Site, file: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bot, another process, rewrites its copy of a transcript that an agent has replaced."""
+    """The bot truncates its copy of a transcript when an agent replaces the transcript itself.
+
+    This may happen during a backup, because the backup is made by another process than the bot.
+    """
     measured, copy = tarfile.TarFile.gettarinfo, paths.archive / "widgets-12/home/transcript.jsonl"
 
     def shortened(tar: tarfile.TarFile, *given: Any, **named: Any) -> tarfile.TarInfo:

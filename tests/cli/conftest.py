@@ -207,7 +207,7 @@ class CommandLine:
 
 @pytest.fixture(autouse=True)
 def no_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No server is stored by `mergewright login`, on any machine that runs the tests."""
+    """Hide from the tests any server that the developer has stored with `mergewright login`."""
     monkeypatch.setenv("XDG_CONFIG_HOME", os.devnull)
 
 

@@ -1,4 +1,4 @@
-"""The commands about agents: health checks and the round trip."""
+"""Tests of the command `mergewright agents` and its subcommands `check` and `show`."""
 
 import json
 from pathlib import Path

@@ -24,7 +24,7 @@ CONFIG = Path(load.__file__).parent
 
 
 def documented() -> dict[str, Any]:
-    """The file with the tables that it shows as comments."""
+    """Parse `default.toml` as if none of its tables were commented out."""
     text = (CONFIG / "default.toml").read_text()
     return tomllib.loads(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE))
 

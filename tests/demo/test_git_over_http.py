@@ -1,4 +1,4 @@
-"""Real git against the real repositories: permissions, and the effects of a push."""
+"""Git over HTTP with the demo's stand-in for GitHub: permissions, and the effects of pushes."""
 
 import os
 from collections.abc import Callable

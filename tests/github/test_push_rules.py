@@ -1,4 +1,4 @@
-"""Only rules that certainly keep the bot from pushing to a base branch count."""
+"""`PushRules` reports only rules that certainly keep the bot from pushing to a base branch."""
 
 from datetime import timedelta
 from typing import Any

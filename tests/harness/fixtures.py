@@ -112,7 +112,7 @@ def edge() -> Edge:
 
 @pytest.fixture
 def asked() -> list[str]:
-    """Counts wakes of the workspace examination."""
+    """An empty list. The observer `watch` appends "examine" when it asks to examine workspaces."""
     return []
 
 

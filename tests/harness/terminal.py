@@ -1,4 +1,4 @@
-"""An agent at a terminal whose dialogs and read messages a test sets."""
+"""A run in a terminal; a test sets which dialog is open and which messages the agent has read."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -80,7 +80,7 @@ class Terminal:
     def is_sent(
         self, message: SendMessage = MESSAGE, check: FinalCheck = lambda: None
     ) -> ActionResult:
-        """Order a message unless it is ordered, and carry it out once."""
+        """Put a message into the outbox if it is not there yet, and try once to send it."""
         self.is_ordered(message)
         return self.is_carried_out(check)
 

@@ -1,4 +1,4 @@
-"""The lock files are complete, match the declared dependencies and contain no address."""
+"""The lock files match the declared dependencies, have hashes and contain no URLs."""
 
 import re
 import tomllib

@@ -35,7 +35,7 @@ class LostWebhooks:
         return datetime.now(UTC) + self.ahead
 
     def loses(self, count: int = 1) -> list[str]:
-        """Open issues whose webhooks are lost; the ids of the deliveries."""
+        """Open `count` issues whose webhooks are lost; return the ids of the lost deliveries."""
         before = len(self.github.deliveries)
         for _ in range(count):
             self.repo.open_issue("Broken", by="acme")

@@ -1,4 +1,4 @@
-"""Requests for sessions of their own: their ids, what they may hold, and how they are opened."""
+"""Requests to spawn sessions: validity, the sessions' ids, and how the sessions are opened."""
 
 from contextlib import closing
 from pathlib import Path

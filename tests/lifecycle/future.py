@@ -21,7 +21,10 @@ _INSTANT = timedelta(milliseconds=1)
 def future(
     session: Facts, policy: Policy, first: Decision | None = None
 ) -> Iterator[tuple[datetime, Decision]]:
-    """Every decision from now on, with its time: the first one, and each that may differ."""
+    """Yield the decision at `NOW`, then each later decision that may differ from the previous one.
+
+    Each decision is yielded with its time. `first` is the decision at `NOW`, if it is known.
+    """
     now: datetime | None = NOW
     found = first or decide(session, policy, NOW)
     while now is not None:

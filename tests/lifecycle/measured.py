@@ -106,7 +106,11 @@ def over(seconds: float) -> Facts:
 
 
 def waiting(seconds: float) -> Facts:
-    """An idle agent of a session with a pull request; everything happened so long ago."""
+    """A session with an open pull request and an idle agent.
+
+    Four events have the same time, `seconds` seconds ago: the start of the agent, the push, the
+    opening of the pull request, and the end of the agent's turn.
+    """
     before = done(
         *("start:first#1", f"push:{HEAD}", f"open_pull:{BRANCH}"),
         seconds_ago=seconds,

@@ -155,9 +155,11 @@ class Memory:
         self.received: set[str] = set()
 
     def before(self, step: str) -> None:
-        """Count the remarks sent to the run as received, unless the agent crashes in this step.
+        """Update the set `received`; the test calls this method before it carries out `step`.
 
-        What an agent had received before it exits by itself stays in its conversation.
+        If `step` means that the agent works, commits, ends its turn or exits normally, all remarks
+        sent to the agent's current run are added to the set. Any other step, such as a crash, adds
+        none.
         """
         for _, action in self._life.out[self._read :]:
             if isinstance(action, do.Start | do.SendMessage):

@@ -1,12 +1,18 @@
-"""The scenarios of rust-lang/bors, by the names of its tests, with what we decide.
+"""Scenarios from the tests of rust-lang/bors, each with what Mergewright decides.
 
 https://github.com/rust-lang/bors
 
-Its `r+` approves and merges at once; here a reviewer approves on GitHub and `merge` merges, in mode
-`propose`. Without a row: permissions (commands of people without write access never become facts:
-`tests/intake/test_authorization.py`) and delegation (GitHub's write access says who may), try
-builds, rollups and unrolled builds (checks run on the pull request itself), priorities (there is no
-queue of our own), and pushes that fail for a moment (`tests/act/test_outages.py`).
+In bors, the one command `r+` approves a pull request and has it merged. In Mergewright, a reviewer
+approves on GitHub, and the command `merge` merges (in mode `propose`).
+
+This file has no scenarios for these features of bors:
+
+* Permissions: commands of people without write access never become facts. See
+  `tests/intake/test_authorization.py`.
+* Delegation: write access on GitHub decides who may give commands.
+* Try builds, rollups and unrolled builds: checks run on the pull request itself.
+* Priorities: Mergewright has no merge queue of its own.
+* Retries of pushes that fail temporarily: see `tests/act/test_outages.py`.
 """
 
 from typing import Any

@@ -19,7 +19,7 @@ EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 
 def drafted(**fields: Any) -> list[str]:
-    """The actions that mark such a draft ready."""
+    """Return the actions that mark a draft with these fields as ready."""
     found = keys(with_pull({"draft": True, **fields}), draft=True)
     return [key for key in found if key.startswith("make_ready:")]
 

@@ -2,8 +2,8 @@
 
 https://kodiakhq.com/docs/config-reference
 
-Kodiak merges what carries a label; a session in mode `merge` is such a pull request. Without a row:
-automatic approvals (no bot approves its own work), forks and exceptions by author (every pull
+Kodiak merges pull requests with a label; here, mode `merge` stands for the label. Not tested here
+are automatic approvals (no bot approves its own work), forks and exceptions by author (every pull
 request is the bot's own), priorities (there is no queue of our own), messages of merges
 (`tests/text/test_merge_messages.py`), methods that a repository forbids
 (`tests/act/test_merging.py`) and errors in a configuration (`tests/config/test_repository.py`).

@@ -54,10 +54,10 @@ def judged(policy: str) -> list[tuple[Facts, Decision]]:
 
 @cache
 def different(policy: str) -> list[tuple[Facts, Decision]]:
-    """All facts with their decisions; for "merge", only those that "propose" decides otherwise.
+    """Return `judged(policy)`; for "merge", without the pairs that are also in `judged("propose")`.
 
-    These two policies differ only in the mode, which changes 700 of 15,000 decisions. A law about
-    more than the next instant must use `judged`, which returns all facts for every policy.
+    The policies "merge" and "propose" differ in 700 of 15,000 decisions. A law about later times
+    must use `judged`, because decisions that are equal at `NOW` can differ later.
     """
     if policy != "merge":
         return judged(policy)

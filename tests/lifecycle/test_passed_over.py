@@ -1,4 +1,4 @@
-"""Skipping rows that cannot apply changes no decision, under any policy."""
+"""Under every policy, decisions stay the same if rules that cannot apply are skipped."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -1,4 +1,8 @@
-"""Pushes by people: the bot merges them, resets counts, and stops sending the agent requests."""
+"""Pushes by people: the bot merges them and resets its counts.
+
+Afterwards the agent gets no requests about failed checks, conflicts or reviews until a person
+comments or gives a command such as `resume`.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -54,7 +58,7 @@ TAKE = do.MergeRemote(key=parse(f"merge_remote:{PERSONS_HEAD}"), head=PERSONS_HE
 
 
 def actions(session: Facts) -> list[do.Action]:
-    """All actions of the decision on `session`, except reports, labels and comments."""
+    """Return the actions decided for `session`, except reports, comments and attention labels."""
     return [action for action in ordered(session) if not isinstance(action, do.Comment)]
 
 

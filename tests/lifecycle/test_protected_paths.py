@@ -1,4 +1,4 @@
-"""What changes protected paths is held before the push, until a person lets that commit out."""
+"""A commit that changes protected paths is not pushed until a person allows this very commit."""
 
 from typing import Any
 
@@ -123,10 +123,10 @@ def test_a_commit_with_the_same_prefix_as_an_allowed_one_stays_held(pushed: bool
 
 
 def test_a_retry_does_not_release_a_commit_with_the_same_prefix() -> None:
-    """A person allowed one commit by a prefix of its hash.
+    """A person allowed a commit by a prefix of its hash, and another commit has the same prefix.
 
-    The bot may know another commit with this prefix only from the record of its refused push, and
-    a retry clears such records.
+    The bot may know one of these two commits only from the record that its push was refused. After
+    a retry has cleared the record, the prefix seems to be unique, but releases neither commit.
     """
     looked_at = parse(f"push:{NEXT[:7]}{'0' * 33}")
     allow, retry = command("allow", at=ago(90), text=NEXT[:7]), command("retry", at=ago(10))

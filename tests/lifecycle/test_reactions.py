@@ -241,7 +241,7 @@ def test_no_pull_request_is_opened_without_a_push_or_beside_another() -> None:
 
 
 def answered(push: float = 500, **fields: Any) -> list[do.Action]:
-    """The actions after a thread was sent ten minutes ago and a push since."""
+    """Return the actions if a thread was sent 600 s ago, and the bot pushed `push` seconds ago."""
     remarks: tuple[Remark, ...] = fields.pop("remarks", (remark("thread-comment-1", 700),))
     sent = done("remark:thread-comment-1#1", seconds_ago=600) | fields.pop("done", {})
     threads = (replace(thread(*remarks), **fields.pop("thread", {})),)

@@ -1,4 +1,4 @@
-"""Commits that are not pushed because of their messages."""
+"""Commit messages that prevent a push: the agent is asked to reword them."""
 
 import pytest
 

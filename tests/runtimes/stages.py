@@ -181,11 +181,13 @@ class TmuxStage:
 
 
 def needs(isolation: str, limited_processes: bool = False) -> None:
-    """Skip the test where bubblewrap does not work or the isolation's engine does not answer.
+    """Skip the test if `isolation` does not work here: bubblewrap fails, or no engine answers.
 
-    If an engine answers, its isolation must work. With `limited_processes`, also skip it where a
-    sandbox cannot limit these: without control groups, Linux does not limit those of root
-    (RLIMIT_NPROC in getrlimit(2)).
+    If a container engine answers but cannot run containers, the test fails and is not skipped.
+
+    With `limited_processes`, also skip the test if root runs it and `isolation` cannot limit the
+    number of root's processes. Such a limit needs control groups, because Linux does not apply
+    RLIMIT_NPROC to root (getrlimit(2)).
     """
     if isolation == "bubblewrap" and (why := _without_bubblewrap()):
         pytest.skip(f"bubblewrap does not work here: {why}")
@@ -200,7 +202,11 @@ def needs(isolation: str, limited_processes: bool = False) -> None:
 
 
 def without_bubblewrap(isolation: str, monkeypatch: pytest.MonkeyPatch) -> Isolation:
-    """Return the isolation; an engine's short commands run in containers, not in bubblewrap."""
+    """Return the isolation named `isolation`; for Docker and Podman, disable bubblewrap.
+
+    Without this, `Containers.command` would run a command in bubblewrap if bubblewrap works.
+    Bubblewrap is disabled until the test ends. Skips the test if the isolation does not work here.
+    """
     needs(isolation)
     if isolation in _SOCKETS:
         monkeypatch.setattr(Bubblewrap, "unavailable", lambda *_: "removed by this test")

@@ -45,7 +45,7 @@ def contained(request: pytest.FixtureRequest) -> Iterator[IsolatedStage]:
 
 
 def spec_of(stage: IsolatedStage) -> Any:
-    """What the client of a run makes its container from."""
+    """Return the description from which `runtimes.containers.client` makes a run's container."""
     spec = marshal.loads((stage.dir(NAME) / "sandbox" / "container").read_bytes())
     return {**spec, "container": json.loads(spec["container"])}
 

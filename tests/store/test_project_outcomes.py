@@ -1,4 +1,4 @@
-"""Outcomes of a project's sessions, counted when the last open one ends."""
+"""The outcomes of a project's sessions are counted when the project's last open session ends."""
 
 from lifecycle.model.facts import Ended
 from lifecycle.model.status import Reason, Status

@@ -62,8 +62,8 @@ _POLICY = {
 def test_every_kind_of_action_may_come_late(world: World) -> None:
     """The test plays two sessions; one is merged, the other is stopped.
 
-    For each kind of action, one bot process freezes just before the action's effect. All these
-    processes continue when both sessions are over.
+    For each kind of action in `KINDS`, one bot process freezes just before the effect of such an
+    action. All these processes continue when both sessions are over.
     """
     bot = world.has_an_app().bot.login
     world.settings(_POLICY, resync_seconds=1, events="polling")

@@ -66,7 +66,7 @@ def test_sessions_that_meet_every_limit_and_outage_merge_and_nothing_is_done_twi
 
 
 def are_put_off(world: World, many: int) -> bool:
-    """Whether so many refreshes are queued and none is due."""
+    """Whether exactly `many` refreshes of issues become due within an hour, and none is due now."""
     now, issues = world.clock(), ("issue:",)
     later = world.store.refreshes.due(now + timedelta(hours=1), issues)
     return len(later) == many and not world.store.refreshes.due(now, issues)

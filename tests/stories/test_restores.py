@@ -1,4 +1,4 @@
-"""Restores of a killed session whose workspace is gone."""
+"""Restoring a session that a person stopped and whose workspace was lost."""
 
 from lifecycle.model.key import parse
 from tests.world.waiting import eventually

@@ -1,4 +1,4 @@
-"""What another process of the same user can read of one that holds secrets."""
+"""How a process that holds secrets hides them from other processes of its user."""
 
 import os
 import subprocess

@@ -47,7 +47,10 @@ def configured(
 
 
 def limits(settings: Settings, mode: str = "") -> RunLimits:
-    """The limits of a run in the project, of a session that may have a permission mode."""
+    """Return the limits of a run of the agent `ada` in the project `widgets`.
+
+    `mode` is the permission mode that was chosen for the run's session, or empty.
+    """
     tools, adapter = settings.agents["ada"].tools, programs(settings)["x"]
     return limits_of_profiles(settings, settings.projects["widgets"], "x", tools, adapter, mode)
 

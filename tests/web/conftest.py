@@ -259,7 +259,10 @@ def sign_in(site: Site) -> None:
 
 @pytest.fixture
 def make_site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    """Create sites with other settings, closed after the test."""
+    """Return a function that starts a web server, an object of the class `Site`.
+
+    The function passes its keyword arguments to `Site`. Each server is closed after the test.
+    """
     with ExitStack() as made:
 
         def make(**choices: Any) -> Site:

@@ -29,7 +29,7 @@ def following(site: Site, query: str = "", last: int | None = None) -> Iterator[
 
 
 def events(lines: Iterator[str], many: int) -> list[dict[str, Any]]:
-    """The next events; the id of each is that of its entry."""
+    """Return the next `many` events; check that the `id:` line of each has the event's own id."""
     found: list[dict[str, Any]] = []
     sent = ""
     while len(found) < many:

@@ -1,4 +1,4 @@
-"""Which sessions, costs and freezes a person sees who has a role in some projects only."""
+"""A person sees sessions, costs and freezes only of projects in which the person has a role."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,8 @@
-"""A stand-in for Claude Code that asks recorded questions and takes the same keys.
+"""A stand-in for Claude Code that asks recorded questions and expects a certain key for each.
 
-It shows recorded screens of the real program, each until the key of `STEPS` arrives; any other key
-ends it with an error. Then it commits the first line of its conversation as `widgets.txt`.
+It shows recorded screens of the real program, each until the key arrives that `STEPS` names for the
+screen; any other key ends the stand-in with an error. After the last screen, it commits the first
+line of its conversation as `widgets.txt`.
 """
 
 import json

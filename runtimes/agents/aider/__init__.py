@@ -1,11 +1,12 @@
 """The adapter of Aider, which starts twice: with the first message, then for the conversation.
 
-With `--message-file` Aider exits after the message. The second start restores the chat history and
-takes further messages at the terminal. Without a first message it is the only start.
+With `--message-file`, Aider exits after the first message. The second start restores the chat
+history and takes further messages at the terminal. If a run has no first message, Aider starts only
+once, and takes all messages at the terminal.
 
 Options: https://aider.chat/docs/config/options.html.
-Facts without another source were measured with Aider 0.86.2; its recordings are in
-`tests/runtimes/recordings/aider`.
+What comments here say about Aider without a source was measured with version 0.86.2. Recordings of
+that version are in `tests/runtimes/recordings/aider`.
 """
 
 import json

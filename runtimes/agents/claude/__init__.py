@@ -2,8 +2,8 @@
 
 Claude Code gets settings and hooks that are made for the run, and the session's home as HOME.
 Nothing in the home of the bot's user is changed, and only `adopt` reads there.
-Facts without another source were measured with Claude Code 2.1.329; its recordings are in
-`tests/runtimes/recordings/claude`.
+What comments here say about Claude Code without a source was measured with version 2.1.329.
+Recordings of that version are in `tests/runtimes/recordings/claude`.
 """
 
 import json

@@ -3,8 +3,8 @@
 Codex gets its settings as arguments, and its folder, CODEX_HOME, in the session's home.
 
 Settings and command line: https://developers.openai.com/codex/config-reference.
-Facts without another source were measured with Codex 0.169.0; its recordings are in
-`tests/runtimes/recordings/codex`.
+What comments here say about Codex without a source was measured with version 0.169.0. Recordings of
+that version are in `tests/runtimes/recordings/codex`.
 """
 
 import json

@@ -134,7 +134,10 @@ def folder(files: RunFiles) -> Path:
 
 
 def rollout(files: RunFiles, native: str) -> Path | None:
-    """Return the rollout of the conversation `native`, or None if it has no rollout yet."""
+    """Return the path of the transcript ("rollout") of the conversation with the id `native`.
+
+    None if `native` is empty, or if Codex has not created the transcript yet.
+    """
     found = matching(folder(files), f"sessions/*/*/*/rollout-*-{native}.jsonl") if native else ()
     return next(iter(found), None)
 

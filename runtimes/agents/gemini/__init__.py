@@ -3,8 +3,8 @@
 Gemini CLI gets settings and hooks that are made for the run, and the session's home as HOME.
 
 Settings and command line: https://geminicli.com/docs/reference/configuration.
-Facts without another source were measured with Gemini CLI 0.61.0; its recordings are in
-`tests/runtimes/recordings/gemini`.
+What comments here say about Gemini CLI without a source was measured with version 0.61.0.
+Recordings of that version are in `tests/runtimes/recordings/gemini`.
 """
 
 import json

@@ -3,8 +3,8 @@
 OpenCode gets a configuration and a port that are made for the run, and the session's home as HOME.
 
 Configuration: https://opencode.ai/docs/config.
-Facts without another source were measured with OpenCode 1.18.33; its recordings are in
-`tests/runtimes/recordings/opencode`.
+What comments here say about OpenCode without a source was measured with version 1.18.33. Recordings
+of that version are in `tests/runtimes/recordings/opencode`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The edits in Aider's responses, which its summary leaves out."""
+"""Removal of file edits from the text of Aider's responses; the rest is shown as a summary."""
 
 import pytest
 

@@ -1,4 +1,8 @@
-"""What adapters pass to their programs for the profiles of a run."""
+"""Tests that an agent gets only the MCP servers, hooks and permission mode that profiles allow.
+
+A profile is a section `[profiles.NAME]` of the configuration. Adapters get its settings in
+`RunLimits`.
+"""
 
 import json
 from pathlib import Path

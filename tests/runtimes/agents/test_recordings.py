@@ -1,4 +1,4 @@
-"""Recordings of real programs are read as the activity that their folder names."""
+"""A recording of a real agent, in a folder `AGENT/ACTIVITY/CASE`, is read as that activity."""
 
 import os
 import re

@@ -93,7 +93,7 @@ def test_an_attack_on_another_projects_objects(
 def test_an_attack_by_a_nested_repository_that_git_enters(
     mirror: Mirror, tmp_path: Path, git: Git, kind: str
 ) -> None:
-    """The bot has git ignore nested repositories; this is what the sandbox adds to that."""
+    """The bot makes git ignore nested repositories; the sandbox is a second protection."""
     outside = tmp_path / "outside"
 
     def springs(by: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tests that commits which others push to a session's branch are merged into its workspace."""
+"""Tests what happens in a session's workspace when a person pushes to the session's branch."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of restoring the files that steer agents before each run."""
+"""Before each run, the bot restores the files that steer agents, such as `CLAUDE.md`."""
 
 from collections.abc import Callable
 from pathlib import Path
