@@ -126,7 +126,7 @@ def _waits_for_slot(judged: Judged) -> bool:
 def _holds_slot(judged: Judged) -> bool:
     """Whether the session still needs its slot, if it has one.
 
-    It needs the slot until its program is stopped, whether for good or to be resumed later.
+    A started session needs its slot until its program is stopped, for good or to be resumed later.
     """
     view, stage = judged.view, judged.signals.stage
     if stage in OVER:

@@ -156,9 +156,9 @@ def base_checks(
 def _ran_for_pull(context: CheckContext) -> bool:
     """Whether a check of a pull request's head was triggered by the pull request, and ran.
 
-    Such a check can be expected on later pull requests, too; one of a push, deployment or schedule
-    cannot. A skipped or pending check did not run. A check that is not a GitHub Actions workflow
-    has no event, so it counts as triggered by the pull request.
+    The bot expects such checks on later pull requests. It does not expect checks that a push,
+    deployment or schedule triggered. A skipped or pending check did not run. A check outside GitHub
+    Actions has no event, so it counts as triggered by the pull request.
     """
     event = check_identity(context).event
     ran = check_state(context) not in (CheckState.SKIPPED, CheckState.PENDING)

@@ -325,9 +325,10 @@ class IssueObserver:
         return replace(candidate, issue=issue)
 
     def _edited_by(self, repository: str, reading: IssueSnapshot, since: datetime) -> str | None:
-        """Return who edited the title or text at `since` or later and may not give commands.
+        """Return the login of the first editor of the title or text who may not give commands.
 
-        Returns an empty string if that person is unknown, and None if there is none.
+        Only edits at `since` or later count. Returns an empty string if GitHub does not name that
+        editor, and None if there is no such editor.
         """
         for edit in reading.edits:
             # GitHub's times are whole seconds: an edit in the same second may be later.

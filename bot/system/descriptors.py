@@ -34,9 +34,10 @@ def limit_of_files() -> int:
 
 
 def connections() -> int:
-    """Return how many connections one server may hold; the same number may wait to be accepted.
+    """Return how many connections one server may hold.
 
-    There are two servers, one of which, the model proxy, listens at two addresses. Each request to
-    the model proxy needs a second connection, to a model or to another host.
+    In addition, the same number may wait at each of the server's addresses to be accepted. There
+    are two servers, one of which, the model proxy, listens at two addresses. Each request to the
+    model proxy needs a second connection, to a model or to another host.
     """
     return max(16, min(_MOST_CONNECTIONS, (limit_of_files() - RESERVED) // 7))

@@ -212,9 +212,9 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. The waiting session starts when a session in a full
-    group ends. If each of those also holds a place in another group, that end frees a place there
-    as well, so none is reserved there.
+    the groups of each session with a slot. The waiting session can start only after a session
+    in a full group ends. If every session in the full groups also belongs to a group with free
+    places, that end frees another place in the latter group, so no place is reserved in it.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

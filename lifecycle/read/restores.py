@@ -1,8 +1,8 @@
 """Removes the facts that a restore or a `retry` command makes obsolete.
 
-A restore begins a new run: messages to earlier runs and actions on their programs no longer count,
-but actions on GitHub still count, and so does a request to turn a chat into a pull request. A retry
-removes the records of failed actions.
+A restore begins a new run: messages to earlier runs and actions on their programs no longer count.
+Actions on GitHub still count as done, and a request to turn a chat into a pull request stays in
+force. A retry removes the records of failed actions.
 `runtimes.workspaces.preparation` prepares the workspace of the new run.
 """
 

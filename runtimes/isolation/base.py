@@ -119,7 +119,7 @@ class Isolation(Protocol):
     def remove_orphans(self, sessions: Path) -> bool:
         """Remove the containers of runs that have ended.
 
-        `sessions` is the folder of all runs. Returns whether any run in it had a container, even if
-        the run has not ended. Raises `RuntimeFailure` if containers cannot be listed or removed.
+        `sessions` is the folder of all runs. Returns whether any of these runs, ended or not, had a
+        container. Raises `RuntimeFailure` if containers cannot be listed or removed.
         """
         ...

@@ -25,9 +25,9 @@ def write_tree(git: SessionGit, status: Sequence[str]) -> str:
 
 
 def restore(git: SessionGit, commit: str, files: str) -> None:
-    """Write the files of another commit, `files`, over a checkout of `commit`.
+    """Replace the files in a checkout of `commit` with saved files.
 
-    Raises `GitFailure`.
+    `files` is the commit that contains the saved files. Raises `GitFailure`.
     """
     shown = ("--name-only", "--no-renames", "-z")
     if changed := git("diff", *shown, commit, files, errors="surrogateescape"):

@@ -82,7 +82,7 @@ class Steering:
         return [entry for entry in own if entry[3:] in changed]
 
     def _changed(self) -> list[str]:
-        """Return the held files that differ from the versions to which the bot restored them."""
+        """Return the steering files in the checkout that differ from the commit given to `hold`."""
         _, patterns = self._held()
         shown = ("--untracked-files=all", "--ignored=matching")
         entries = self._status(*shown, "--", *pathspecs(patterns), env=self._env)

@@ -170,7 +170,10 @@ def _played(
 
 
 def _all_needed(defences: Iterable[Defence], options: argparse.Namespace) -> int:
-    """Run each fault without the defence against it; return 1 if any causes no violation then."""
+    """Check that a run of each fault fails if the bot's defence against the fault is removed.
+
+    Returns 1 if all runs of a fault pass nevertheless, otherwise 0.
+    """
     results: list[Result] = []
     passed = 0
     for defence in defences:

@@ -128,9 +128,9 @@ def supervisors(lives: Lives, dice: random.Random, over: threading.Event) -> Non
 
 
 def engines(lives: Lives, dice: random.Random, over: threading.Event) -> None:
-    """Kill dockerd, containerd or both with SIGKILL, six times; start them after up to 5 seconds.
+    """Kill dockerd, containerd or both six times, and start them again up to 5 seconds later.
 
-    The programs in the containers survive. Agents that are not started yet wait for the engine.
+    The programs in the containers survive. New agents are started once the engine runs again.
     """
     engine = lives.engine
     if engine is None or engine.below is None:

@@ -19,7 +19,7 @@ def stranded(site: Site) -> StrandedRuns:
 
 
 def writes_its_port(site: Site, *, after: bool) -> None:
-    """Write the file with the proxy's port later than the run's token, or earlier."""
+    """Write the model proxy's port file, dated one second after or before the run's token file."""
     token = site.paths.run_token(site.id, 1)
     site.paths.model_port.write_text("1")
     os.utime(token, (1000.0, 1000.0))

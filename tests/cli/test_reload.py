@@ -115,9 +115,9 @@ def test_without_a_bot_there_is_nothing_to_reload(
 def test_a_cleanup_is_not_taken_for_a_bot(
     mergewright: CommandLine, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cleanup also holds the lease, but the signal that a reload sends would kill the cleanup.
+    """A cleanup holds the lease of the bot, but the signal that reloads a bot would kill a cleanup.
 
-    Nor does a cleanup apply commands, such as that of `mergewright pause`.
+    A cleanup does not apply commands such as that of `mergewright pause`.
     """
     signalled: list[int] = []
     monkeypatch.setattr("os.kill", lambda process, _: signalled.append(process))

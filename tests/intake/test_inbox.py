@@ -250,7 +250,7 @@ def test_a_bots_comment_gives_no_command(store: Store, inbox: Inbox) -> None:
 
 
 def test_a_login_with_a_colon_is_refused(store: Store, inbox: Inbox) -> None:
-    """Names with a colon, such as `cli:ann`, are those of local users, who need no permission."""
+    """An account whose login has a colon would count as a local user, who needs no permission."""
     forged = comment("/mergewright stop")
     forged["comment"]["user"]["login"] = "api:client"
     inbox.accept([delivery("a", "issue_comment", forged)]).result()

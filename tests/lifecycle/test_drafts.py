@@ -19,7 +19,7 @@ EXPECTED = (check(CheckState.PENDING, required=True, reported=False),)
 
 
 def drafted(**fields: Any) -> list[str]:
-    """Return the actions that mark a draft with these fields as ready."""
+    """Return the keys of the `make_ready` actions for a draft pull request with these fields."""
     found = keys(with_pull({"draft": True, **fields}), draft=True)
     return [key for key in found if key.startswith("make_ready:")]
 

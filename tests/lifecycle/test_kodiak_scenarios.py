@@ -1,11 +1,11 @@
-"""Kodiak's scenarios, by its documentation and the names of its tests, with what we decide.
+"""Mergewright's decisions in scenarios from the documentation and tests of Kodiak, a merge bot.
 
 https://kodiakhq.com/docs/config-reference
 
-Kodiak merges pull requests with a label; here, mode `merge` stands for the label. Not tested here
-are automatic approvals (no bot approves its own work), forks and exceptions by author (every pull
-request is the bot's own), priorities (there is no queue of our own), messages of merges
-(`tests/text/test_merge_messages.py`), methods that a repository forbids
+Kodiak merges pull requests that have a label; here, mode `merge` stands for the label. No test is
+needed for automatic approvals (no bot approves its own work), forks and exceptions by author (every
+pull request is the bot's own) and priorities (the bot has no merge queue). Other files test merge
+messages (`tests/text/test_merge_messages.py`), methods that a repository forbids
 (`tests/act/test_merging.py`) and errors in a configuration (`tests/config/test_repository.py`).
 """
 

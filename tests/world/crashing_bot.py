@@ -2,9 +2,9 @@
 
     python -m tests.world.crashing_bot CONFIG CROSSED
 
-At a crash point that is not in the file CROSSED, the bot appends a line to that file, with the name
-of the crash point and what it is about, and kills itself. The parent process imports all modules
-and then forks, so that a restart takes little time. It ends when its standard input is closed.
+At a crash point that is not in the file CROSSED, the bot adds the point to that file and kills
+itself. The parent process imports all modules and then forks, so that a restart takes little time.
+The parent process ends when its standard input is closed.
 """
 
 import gc

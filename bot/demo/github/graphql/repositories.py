@@ -63,7 +63,7 @@ def _found(known: Repository, query: str | None) -> list[Label]:
 def _chosen(items: list[Any], given: Json) -> list[Any]:
     """Return the issues or pull requests that match a field's arguments, in the requested order.
 
-    Labels match case-sensitively, as in GitHub's GraphQL API; its other APIs ignore their case.
+    GitHub compares the labels in these arguments case-sensitively, and so does this function.
     """
     given = {**given, **(given.get("filterBy") or {})}
     labels = set(given.get("labels") or ())
