@@ -189,7 +189,7 @@ class LocalRecords:
         return [one for step in WorkspaceStep for one in self.attempts(session, step)[-1:]]
 
     def step_file(self, record: StepRecord) -> Path:
-        """Return the path of the file with the record of an attempt."""
+        """Return the path of the file with the record of one attempt at a workspace step."""
         return self._sessions / record.name / _STEP_FILE
 
     def folders(self) -> Sequence[Folder]:

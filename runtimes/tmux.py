@@ -187,11 +187,11 @@ class Tmux:
             self._if_running(name, (), "#{pane_dead}", commands)
 
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
-        """Run the tmux commands `first` and `do`, or `first` and `otherwise` for a known `key`.
+        """Run the tmux commands `first`, and then `do`, but `do` only once for each `key`.
 
-        A `key` is known once `do` ran with it. `otherwise` also runs in place of `do` if the
-        program has ended, and then `Gone` is raised. Without the run's tmux session, nothing runs,
-        and `Gone` is raised, too.
+        If `do` has already run with this `key`, `otherwise` runs in its place. The same happens if
+        the program has ended, and `Gone` is raised. Without the run's tmux session, nothing runs,
+        and `Gone` is raised.
         """
         mark = f"@mergewright_sent_{_short(name, key)}"
         done, do = f"#{{||:#{{pane_dead}},#{{{mark}}}}}", f"set-option -t ={name}: {mark} 1 ; {do}"
@@ -202,9 +202,9 @@ class Tmux:
     ) -> None:
         """Run the tmux commands `first`, and then `otherwise` if `done` is true, or else `do`.
 
-        `done` is a condition as a tmux format. It must be true whenever the program has ended, and
-        may be true in other cases. If the program has ended, `Gone` is raised after `otherwise`. If
-        the run has no tmux session, `Gone` is raised, and no command runs.
+        `done` is a condition as a tmux format. It has to be true at least if the program has ended;
+        in that case, `Gone` is raised after `otherwise`. If the run has no tmux session, `Gone` is
+        raised, and no command runs.
 
         `do` is passed in a file, because it may hold a password. The file is removed when this
         process gives up, so a server that hung meanwhile types nothing late.

@@ -241,9 +241,9 @@ class ActionDispatcher:
         return Completed()
 
     def _adopt(self, session: Session, head: str, onto: str, check: FinalCheck) -> ActionResult:
-        """Move the branch in the session's workspace from the commit `onto` to the commit `head`.
+        """Set the session's branch, now at the commit `onto`, to `head`, the checked-out commit.
 
-        If the agent has not checked out `head`, the action is retried later.
+        If the agent has checked out another commit meanwhile, the action is retried later.
         """
         workspace = self.locations.workspace_of(session)
         if stopped := check():

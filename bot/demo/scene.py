@@ -225,7 +225,7 @@ class Scene:
     def _spelled(self, file: str, *words: str) -> str:
         """Return the scripted model's commands for a greeting with these words.
 
-        They are empty unless the scene was made with `spelled_out`.
+        Returns "" unless the `Scene` was created with `spelled_out=True`.
         """
         if not self._spelled_out:
             return ""

@@ -60,7 +60,8 @@ class PullObserver:
     def read_requested(self) -> int:
         """Read the pull requests that due refreshes concern, each once.
 
-        Returns how many were read, plus the number of due lookups of branches.
+        Then looks up the branches of pull requests of which only the number is known. Returns the
+        sum of how many pull requests were read and how many lookups were due.
         """
         now = self.clock()
         due = self.store.refreshes.due(now, ("pull:", "branch:", "sha:"))

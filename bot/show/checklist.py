@@ -81,8 +81,8 @@ def _blocked(session: Session) -> Sequence[ChecklistItem]:
 def _blocker(title: str, blocker: Blocker, instead: str) -> ChecklistItem:
     """Return the checklist's line for a blocker.
 
-    `instead` says who acts on those blockers that are normally the agent's task. It is empty if the
-    agent can act.
+    If the agent cannot act now, `instead` says who resolves the blockers that are normally the
+    agent's task; otherwise, it is empty.
     """
     by_agent = blocker.name in say.AGENTS
     resolver = (instead if by_agent else "") or say.RESOLVED_BY[blocker.name]

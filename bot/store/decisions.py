@@ -101,8 +101,9 @@ class _Ordered(Struct, frozen=True):
 class _End(Struct, frozen=True):
     """The end of one session.
 
-    `finished` has the number of ended sessions by status, if `_count_ended` stored these numbers in
-    the row of this session; otherwise `finished` is empty.
+    When a project has no open session any more, `_count_ended` counts the sessions that have ended
+    since the last count, by status. The session that ended last has the numbers in `finished`; that
+    of all others is empty.
     """
 
     id: str
@@ -288,10 +289,11 @@ def _check_version(written: sqlite3.Cursor, loaded: LoadedSession) -> None:
 
 
 def _count_ended(connection: sqlite3.Connection, session: str, now: datetime) -> None:
-    """Count a project's ended sessions for its summary, if none of its sessions is open now.
+    """Count the ended sessions of this session's project, unless the project has an open session.
 
-    Stores in this session how many have ended in each status since the last such count. Call it in
-    the transaction that ends the session.
+    Stores in this session how many have ended in each status since the last such count. They are
+    posted as the project's summary (`post_summary`). Call this function in the transaction that
+    ends the session.
     """
     ends = list(map(_end, connection.execute(ENDED_PROJECT, (session,)).fetchall()))
     since = max((one.ended.at for one in ends if one.id != session and one.finished), default=None)

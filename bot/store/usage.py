@@ -358,7 +358,7 @@ def _step_of(now: datetime) -> int:
 def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
     """Return how much to add to each kind of a run's `counted` usage; amounts may be negative.
 
-    If `usage` has fewer tokens than `counted`, all are 0, but a cost below `metered` rises to it.
+    If `usage` has fewer tokens than `counted`, only the cost may increase: to at least `metered`.
     """
     if usage.tokens < counted["tokens"]:
         short = max(0.0, round(metered - counted["cost_usd"], 6))
@@ -390,7 +390,7 @@ def spending(rows: Iterable[Row], first_run: int = 0) -> Spending:
 
 
 def spent_beside(connection: sqlite3.Connection, ids: str) -> dict[str, Spending]:
-    """Return, by session in the JSON list `ids`, the usage of all other sessions of its issue."""
+    """Return, for each session of the JSON list `ids`, what other sessions of its issue used."""
     rows = connection.execute(BESIDE_SESSIONS, (ids,))
     return {row["session"]: _spending(row) for row in rows}
 

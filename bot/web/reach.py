@@ -89,7 +89,8 @@ class Reach:
     def everywhere(self) -> Role:
         """Return the lowest of the visitor's roles in all projects.
 
-        It is `Role.NONE` if they have no role in some project, or one that cannot be read now.
+        It is `Role.NONE` if the visitor has no role in one of the projects, or if their role in one
+        of them cannot be read now.
         Raises 503 as `roles` does.
         """
         if self.is_whole:

@@ -251,7 +251,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether rows in `REACTIONS` marked `people` could yield actions; else all are skipped."""
+        """Whether reactions with `people=True` may yield actions; if not, they are all skipped."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

@@ -159,9 +159,9 @@ def frozen_by(facts: Facts) -> Frozen | None:
 
 
 def _frozen_outside(facts: Facts) -> Frozen | None:
-    """Return the freeze that no command in this session gave; None if there is none.
+    """Return a freeze that was not ordered by a command to this session; None if there is none.
 
-    It freezes everything or the project, or is by a label on the issue or an open pull request.
+    It is one of everything or of the project, or a label on the issue or an open pull request.
     """
     outside = facts.frozen or facts.issue.frozen
     for pull in facts.pulls:

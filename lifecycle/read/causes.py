@@ -129,7 +129,7 @@ def review_rounds(view: SessionView) -> dict[Key, datetime]:
 
 
 def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
-    """Return how many runs since the last progress were followed by a start for this cause.
+    """Count the runs since the last progress after which this cause led to a new start.
 
     Progress is a new pull request, green checks, a person's push or a new request, but not a push
     by the bot.

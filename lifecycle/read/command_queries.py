@@ -72,7 +72,7 @@ class CommandQueries:
         """Return the `merge` commands that may be for the pull request of this view.
 
         Omits commands given at a head of another open pull request of the session, unless it is
-        also a head of this one. The heads of a pull request are `head` and `carried`.
+        also a head of this one. Heads of a pull request are its commits `head` and `carried`.
         """
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:

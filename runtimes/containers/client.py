@@ -150,7 +150,7 @@ def _remove_own(engine: "Engine", name: str, mark: str) -> bool:
 
 
 def _listening(folder: str) -> _socket.socket:
-    """Make the socket to which the container's first process connects, twice.
+    """Make the socket to which the container's first process opens two connections.
 
     Each container gets a new socket, so that no connection from an earlier container is accepted.
     """

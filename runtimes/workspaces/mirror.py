@@ -244,7 +244,7 @@ class Mirror:
         Returns the first of these that applies:
 
         * `ours`, if it builds on `theirs` and nobody has removed commits that the bot pushed;
-        * `theirs`, if `ours` is on a branch of GitHub or in the bot's last push to one;
+        * `theirs`, if `ours` is already in a branch on GitHub, or was when the bot last pushed it;
         * None, if `theirs` lacks the bot's last push to the branch, or the two commits conflict;
         * a new merge of both.
 

@@ -131,7 +131,7 @@ class SessionGit:
             return file.read(INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
 
     def copied_index(self, name: str) -> Path:
-        """Copy the git index of the repository `view` to a file `name` in that repository's folder.
+        """Copy the index of the bot's repository, `view`, to a file `name` in that folder.
 
         Returns the path of the copy. Raises `OSError`.
         """

@@ -95,7 +95,7 @@ class Steering:
         ]
 
     def _held(self) -> tuple[str, list[str]]:
-        """Return the held commit and the patterns; both empty if nothing is held."""
+        """Return the arguments of the last `hold`, commit and patterns; both empty if none."""
         if not self._note.is_file():
             return "", []
         commit, *patterns = self._note.read_text().split("\n")

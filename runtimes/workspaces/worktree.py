@@ -136,7 +136,7 @@ class Worktree:
         return refs.commits(self.repository, self.path.name)
 
     def repair(self) -> None:
-        """If `spoiled`, make `bot.git` again, and mark the workspace as complete."""
+        """If `spoiled`, recreate the bot's repository, and mark the workspace as complete."""
         if self.spoiled:
             repositories.remove_tree(self._view)
             self._make_view()
@@ -172,7 +172,7 @@ class Worktree:
         return True
 
     def update_origin(self, *commits: str) -> None:
-        """If a `CLONE` is `made`, fetch `commits` and merge bases with `base()` to its `origin`."""
+        """Fetch `commits` and their merge bases with `base()` into `origin`, if this is a clone."""
         if self._own_origin.is_dir() and self.made:
             commits = tuple(filter(None, (self.base(), *commits)))
             with self._locked():
@@ -321,7 +321,7 @@ class Worktree:
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        Given `completed`, keep the workspace and return False if `Worktree.completed` differs.
+        Given the time `completed`, keep a workspace that was completed at another; return False.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)

@@ -3,8 +3,8 @@
     python -m scripts.benchmarks.idle FOLDER SIZE
 
 Prints, as JSON, the seconds until all sessions are reconciled after the restart, the seconds of
-processor time of a sweep and of a call of `decide.reference`, and the maximum memory of the process
-in MB.
+processor time of a sweep and of a call of `scripts.benchmarks.decide.reference`, to which it is
+compared, and the maximum memory of the process in MB.
 """
 
 import json

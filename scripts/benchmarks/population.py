@@ -47,7 +47,7 @@ class Population:
     """The parts of a bot around one store, with a manual clock."""
 
     def __init__(self, folder: Path, restored: int = 0) -> None:
-        """`restored` is the number of sessions of an earlier population whose programs run."""
+        """Restore the first `restored` sessions of an earlier population; their programs run."""
         self.now = BEGAN if not restored else BEGAN + timedelta(hours=1)
         self.paths = Paths(folder)
         self.store = Store(self.paths.database, clock=self.clock)

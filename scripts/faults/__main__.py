@@ -170,9 +170,9 @@ def _played(
 
 
 def _all_needed(defences: Iterable[Defence], options: argparse.Namespace) -> int:
-    """Check that a run of each fault fails if the bot's defence against the fault is removed.
+    """Check that each defence is needed: without it, its fault must violate an invariant.
 
-    Returns 1 if all runs of a fault pass nevertheless, otherwise 0.
+    Returns 0 if all defences are needed, otherwise 1.
     """
     results: list[Result] = []
     passed = 0

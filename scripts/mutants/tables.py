@@ -142,14 +142,17 @@ def _changed(row: Any, what: str, field: str, rows: Rows) -> Any:
 
 
 def _negated(value: Any, field: str, rows: Rows) -> Any:
-    """Return the opposite of a condition; of a set, the values that only other rows have."""
+    """Return the opposite of a row's field: the negated condition, or the complement of a set.
+
+    The complement contains the values that are in other rows' sets but not in this one's.
+    """
     if callable(value):
         return lambda *given: not value(*given)
     return frozenset().union(*(getattr(each, field) for each in rows)) - value
 
 
 def _other(value: Any, values: list[Any]) -> Any:
-    """Return another result than `value`: for a sentence a wrong one, otherwise another row's."""
+    """Return a wrong result in place of `value`: a wrong sentence, or the result of another row."""
     if isinstance(value, str) and type(value) is str:
         return "something else"
     others = [other for other in values if other is not None and other != value]

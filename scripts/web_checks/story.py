@@ -1,4 +1,4 @@
-"""A story of the pages: a function that raises `AssertionError` if it does not come out."""
+"""Runs stories: functions that use the pages and raise `AssertionError` if something is wrong."""
 
 import re
 import time

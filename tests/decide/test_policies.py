@@ -1,4 +1,4 @@
-"""Policies: what a repository's file narrows, and what silences a repository."""
+"""The policy of a repository: its own file can restrict it, and keep the bot from writing there."""
 
 import json
 from pathlib import Path

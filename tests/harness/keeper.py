@@ -1,4 +1,4 @@
-"""Retention over one site, with days that pass."""
+"""Runs retention for one bot's data while the test's clock advances by days."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 
 class Keeper:
-    """Retention over one site; as no bot is running, `Keeper` releases workspaces at once."""
+    """Runs retention for the data of a `Site`, and releases workspaces, as no bot is running."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

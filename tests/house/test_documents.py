@@ -67,7 +67,10 @@ def test_the_readme_begins_with_what_a_newcomer_types() -> None:
 
 
 def test_the_program_is_not_installed_into_its_data_folder() -> None:
-    """Only the bot's user may access the data folder; otherwise `mergewright doctor` fails."""
+    """The installation would create the data folder with access for other users.
+
+    `mergewright doctor` fails if other users have access to the data folder.
+    """
     install = (ROOT / "scripts/install").read_text()
     (target,) = re.findall(r'^target=\$\{1:-"\$HOME/(.*)"\}$', install, re.MULTILINE)
     assert not f"~/{target}".startswith(ServerSettings().data)

@@ -47,7 +47,7 @@ def test_every_table_of_the_core_is_mutated() -> None:
 
 
 def _holds_rows(value: ast.expr | None) -> bool:
-    """Whether it is a tuple or a dictionary of calls or names, and not of words."""
+    """Whether the value is a tuple or dictionary of calls or names, and not one of strings."""
     members = value.elts if isinstance(value, ast.Tuple) else getattr(value, "values", [])
     return bool(members) and isinstance(members[0], ast.Call | ast.Name)
 

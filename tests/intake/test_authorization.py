@@ -1,4 +1,4 @@
-"""Commands: granted to a session, refused, or answered without one."""
+"""Commands are granted to a session, refused, or answered although there is no session."""
 
 from datetime import timedelta
 from typing import Any

@@ -131,7 +131,7 @@ def dollars(budget: str) -> Callable[[float], Facts]:
 
 
 def rested(**fields: Any) -> Facts:
-    """A pull request whose agent has been at rest for a week, and of which nothing else is new."""
+    """Return a session with a pull request in which nothing has happened for a week."""
     week = 7 * 86_400.0
     session = published(
         created=ago(week),

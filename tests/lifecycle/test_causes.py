@@ -1,4 +1,4 @@
-"""The cause of a decision: what people are notified of, by comments and by notifiers."""
+"""Tests `cause` of a decision: the key of what people are notified of, on GitHub and elsewhere."""
 
 from lifecycle.model import keys
 from lifecycle.model.actions import Comment

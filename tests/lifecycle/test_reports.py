@@ -162,7 +162,10 @@ def test_a_report_shows_the_decision() -> None:
 
 
 def test_a_report_offers_no_command_that_is_refused() -> None:
-    """Checks one session for each state, and no command whose refusal depends on its text."""
+    """Checks one session for each state.
+
+    Commands that may be refused because of their text are left out.
+    """
     states: dict[tuple[object, ...], Facts] = {}
     for session in (*IN.values(), *every_trouble(), *every_session()):
         found = decision(session)

@@ -31,7 +31,7 @@ def settings(**changes: object) -> NotifierSettings:
 
 
 class AtOnce(Executor):
-    """Does work where it is submitted, so that a look has sent everything when it returns."""
+    """Does work in the calling thread, so that all notifications are sent when the call returns."""
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""Whose budgets a run's usage counts in."""
+"""Tests to which repository, requester and agent the usage of a run is charged."""
 
 import pytest
 from msgspec.structs import replace

@@ -31,7 +31,7 @@ def older(path: Path) -> Path:
 
 
 def parts(path: Path) -> dict[str, str]:
-    """The SQL of the indexes of sessions and of the views, by name."""
+    """Return the SQL of all views, and of the indexes of the table `sessions`, by name."""
     with closing(sqlite3.connect(path)) as connection:
         return dict(
             connection.execute(

@@ -190,7 +190,7 @@ def inherited(world: World) -> int:
 
 
 def shows_the_newest_status(world: World, issue: IssueStory) -> None:
-    """The bot's check run that GitHub shows of each commit is the last that was reported."""
+    """Assert that on each commit, GitHub shows the status that the bot reported last for it."""
     store = Store.reading(Paths(world.folder / "data").database)
     reports = [one.action for one in store.outbox.of(issue.id) if one.state == "done"]
     store.close()

@@ -1,4 +1,4 @@
-"""Profiles: the limits of a run, and what an agent's program cannot enforce."""
+"""Profiles limit what a run may do. Those that its agent's program cannot enforce are refused."""
 
 from collections.abc import Mapping
 from typing import Any, get_args

@@ -1,4 +1,4 @@
-"""Each route times each role: who may use what, and which sessions they see."""
+"""Every route is tested with every role: who may use it, and which sessions they see."""
 
 import hashlib
 import hmac

@@ -54,7 +54,10 @@ _LEASE_SECONDS = 0.5
 
 
 class Ice:
-    """Stops the process at the first effect of a kind that no earlier life was stopped at."""
+    """Freezes the bot's process right before the effect of an action.
+
+    Each process is frozen once, at a kind of action at which no earlier process was frozen.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -42,7 +42,10 @@ class HttpReceiver:
         return f"http://127.0.0.1:{self.port}"
 
     def receive(self, request: Request) -> int:
-        """Wait for `answers`, record the request if its response is no error; return the status."""
+        """Respond once `answers` is set; record the request unless the response is an error.
+
+        Returns the status of the response.
+        """
         self.asked.set()
         self.answers.wait()
         status = self.status

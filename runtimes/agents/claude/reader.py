@@ -1,8 +1,9 @@
 """Reads the activity of a Claude Code run.
 
-The activity is that of the program's status file; hooks add texts. If there is no status file, or
-its status is not known here, the activity is derived from hooks and transcript. They do not show
-that a turn was interrupted before its first response, so such a turn counts as active.
+The program's status file gives the activity, and hooks give the texts of questions. If there is no
+status file, or its status is not known here, the activity is derived from hooks and transcript.
+They do not show that a turn was interrupted before its first response, so such a turn counts as
+active.
 """
 
 from collections import deque

@@ -154,7 +154,7 @@ def test_a_status_file_may_change_its_conversation_or_its_name(
     files: RunFiles, launch: LaunchSpec, reader: Reader, alive: Seen
 ) -> None:
     def readings(path: Path, word: str, name: str, **more: Any) -> list[Activity]:
-        """Write a status file called `name`, dated 1970; then return two reads of the activity."""
+        """Write the status file as `name`, modified in 1970; read the agent's activity twice."""
         written = status(files, launch, word, **more).rename(path.with_name(name))
         os.utime(written, (0, len(name)))
         return [reader.read(alive, None, NOW).activity for _ in range(2)]

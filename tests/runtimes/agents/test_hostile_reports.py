@@ -1,4 +1,4 @@
-"""What an agent reports without an end: reading it costs a limited time and amount of memory."""
+"""Reading an agent's files takes limited time and memory, however much the agent writes."""
 
 import json
 import os

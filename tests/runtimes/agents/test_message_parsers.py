@@ -1,4 +1,4 @@
-"""Messages of single lines, including lines that no recording has."""
+"""Tests the parsers with single lines of transcripts, some of kinds that no recording contains."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

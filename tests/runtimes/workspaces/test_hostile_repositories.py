@@ -93,9 +93,9 @@ def test_an_attack_on_another_projects_objects(
 def test_an_attack_by_a_nested_repository_that_git_enters(
     mirror: Mirror, tmp_path: Path, git: Git, kind: str
 ) -> None:
-    """The sandbox stops the attack even if git enters the nested repository.
+    """The sandbox stops the attack if git reads the nested repository.
 
-    In normal operation, the bot makes git ignore nested repositories.
+    Git does so only in this test, because the bot makes git ignore nested repositories.
     """
     outside = tmp_path / "outside"
 
