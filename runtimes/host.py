@@ -124,7 +124,7 @@ USUAL = WorkspaceOptions()
 
 
 class WorkspaceStep(StrEnum):
-    """When the project's own commands run in a session's workspace."""
+    """An occasion on which the project's own commands run in a session's workspace."""
 
     SETUP = "setup"  #: Once, before the first run in the workspace.
     TEARDOWN = "teardown"  #: Before the workspace is removed.

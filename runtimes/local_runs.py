@@ -337,9 +337,9 @@ def launch_of(
 ) -> Launch:
     """Return the launch `name`, which runs `spec.bootstrap` and then `command` in isolation.
 
-    `spec.isolation` describes the isolation. `program` is the agent's configured command, used only
-    to choose the files that the sandbox shows: `program_files` returns them, and explains `hidden`.
-    No path in the launch comes from a file that an agent can write. Raises `RuntimeFailure`.
+    `spec.isolation` describes the isolation. The sandbox shows the files of `program`, the agent's
+    configured command, but no folders in `hidden`; see `program_files`. No path in the launch comes
+    from a file that an agent can write. Raises `RuntimeFailure`.
     """
     argv = _bootstrapped(spec.bootstrap, command.argv)
     env = {**spec.isolation.env, **spec.env, **command.env}

@@ -189,9 +189,9 @@ class Tmux:
     def _once(self, name: str, key: str, *first: str, do: str, otherwise: str = "") -> None:
         """Run the tmux commands `first`, and then `do`, but `do` only once for each `key`.
 
-        If `do` has already run with this `key`, `otherwise` runs in its place. The same happens if
-        the program has ended, and `Gone` is raised. Without the run's tmux session, nothing runs,
-        and `Gone` is raised.
+        If `do` has already run with this `key`, or if the program has ended, `otherwise` runs in
+        place of `do`. Raises `Gone` if the program has ended, and, without running anything, if the
+        run has no tmux session.
         """
         mark = f"@mergewright_sent_{_short(name, key)}"
         done, do = f"#{{||:#{{pane_dead}},#{{{mark}}}}}", f"set-option -t ={name}: {mark} 1 ; {do}"
@@ -202,9 +202,9 @@ class Tmux:
     ) -> None:
         """Run the tmux commands `first`, and then `otherwise` if `done` is true, or else `do`.
 
-        `done` is a condition as a tmux format. It has to be true at least if the program has ended;
-        in that case, `Gone` is raised after `otherwise`. If the run has no tmux session, `Gone` is
-        raised, and no command runs.
+        `done` is a condition as a tmux format. It must be true if the program has ended. If the
+        program has ended, `Gone` is raised after `otherwise`. If the run has no tmux session,
+        `Gone` is raised, and no command runs.
 
         `do` is passed in a file, because it may hold a password. The file is removed when this
         process gives up, so a server that hung meanwhile types nothing late.

@@ -199,7 +199,7 @@ class MessageSender:
 def _receipt(before: Receipt | None, attempt: int, now: datetime) -> Receipt:
     """Return the receipt of an attempt. `before` is the previous attempt's receipt, or None.
 
-    All attempts have the same `order`, made of the time of the first one. It is part of their keys.
+    All attempts have the same `order`, the time of the first one, which is a part of their keys.
     """
     return Receipt(
         sent=Sent(at=now, until=now + _time_limit(attempt)),

@@ -224,7 +224,7 @@ def _agent(text: str) -> str:
 
 
 def _programs() -> dict[str, str]:
-    """Return the usual command of each agent program that has one, by the program's name."""
+    """Return the default commands of agent programs by name, without programs that have none."""
     return {name: adapter.program for name, adapter in AGENTS.items() if adapter.program}
 
 

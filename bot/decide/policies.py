@@ -81,7 +81,7 @@ class Policies:
         """Apply fetched configuration files. Returns whether a policy changed.
 
         An invalid file opens an incident, and the repository's last valid file remains in force.
-        Unless the repository is silenced, a failed check on the file's commit lists the problems.
+        A failed check on the file's commit lists the problems, unless the bot may not write there.
         """
         kept = {one.repository: one for one in self._store.configurations.all()}
         changed = [self._adopt(file, kept.get(file.repository)) for file in files]

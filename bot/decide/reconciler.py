@@ -202,7 +202,7 @@ class Reconciler:
     def _recorded(
         self, loaded: LoadedSession, decided: SessionDecision, added: Sequence[str]
     ) -> None:
-        """If a recorded decision has new actions, announce them and remember all that it wanted."""
+        """After recording a decision with new actions, announce these, and keep all its actions."""
         session, record = loaded.session, decided.record
         if decided.ended is not None:
             self._confirmed.pop(session, None)

@@ -223,7 +223,7 @@ class Scene:
         return thread.comments[-1].user.login == self.bot
 
     def _spelled(self, file: str, *words: str) -> str:
-        """Return the scripted model's commands for a greeting with these words.
+        """Return commands that make the scripted model commit a file with a greeting.
 
         Returns "" unless the `Scene` was created with `spelled_out=True`.
         """

@@ -180,7 +180,7 @@ class GitHubReader:
         return self._api.get(repo, "", rest.RepositorySettings)
 
     def default_branch(self, repo: str) -> str:
-        """Return the default branch: that in `aliases` if it is known there, else read it."""
+        """Return the default branch. It is read from GitHub only if the client does not know it."""
         known = self._api.aliases.get(repo)
         return (
             known.default_branch

@@ -162,8 +162,8 @@ class Notifications:
     ) -> bool:
         """Whether to notify people that the cause of the message `one` is gone.
 
-        `wanted` has the notifier's current causes, which no longer include this one. True once that
-        has been so for a minute, unless `wanted` has another cause in the same session.
+        `wanted` has the notifier's current causes, without this one. Returns True if this cause has
+        been gone for a minute, unless `wanted` has another cause in the same session.
         """
         # A session that needs people for another reason may need them for this one again.
         if one.session and any(session == one.session for session, _ in wanted):

@@ -85,8 +85,8 @@ class AgentObserver:
     def confirm_receipts(self) -> int:
         """Observe only agents that have yet to show the receipt of a sent message or answer.
 
-        Returns the number of these agents, whatever has arrived. An exit that no supervisor
-        recorded is left to the next sweep.
+        Returns the number of these agents, also of those without a receipt. An exit that no
+        supervisor recorded is left to the next sweep.
         """
         with self._lock:
             awaited = self._awaited()

@@ -337,10 +337,10 @@ class IssueObserver:
         return None
 
     def _with_blockers(self, repository: str, issue: Issue, *, begun: bool) -> Issue:
-        """Return the issue with the issues that block it, and whether it blocks them in turn.
+        """Return the issue with the issues that block it, and whether these wait for the issue.
 
-        Blocking issues are omitted if the issue is closed or its session has begun, because they no
-        longer matter.
+        If the issue is closed or its session has begun, its blockers no longer matter and are
+        omitted.
         """
         if begun or not issue.open:
             return replace(issue, blocked_by=(), in_circle=False)

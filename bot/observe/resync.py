@@ -99,7 +99,7 @@ class Resync:
 
 
 def _unseen(live: Iterable[LiveSession]) -> set[str]:
-    """Return what fingerprints do not cover: branches without pull requests, and blocked issues."""
+    """Return branches without pull requests, and blocked issues: fingerprints do not cover them."""
     found = set[str]()
     for one in live:
         if one.run and not one.pulls:

@@ -75,10 +75,10 @@ def _requested_id(command: NewCommand, projects: Mapping[str, ProjectSettings]) 
 
 
 def _of_start(store: Store, command: NewCommand) -> tuple[bool | None, str]:
-    """Return whether a start command was accepted, and why it is stored as refused, if it is.
+    """Return whether a start command was accepted, and the stored reason if it was refused.
 
-    The first value is None until the bot decides. A command that opened a session was accepted, but
-    is stored as refused, with the text `SESSION_OPENED`.
+    The first value is None until the bot decides. A command that opened a session was accepted; it
+    is stored as refused with the reason `SESSION_OPENED`, which is then the second value.
     """
     reply = store.commands.outcome(command.key)
     if reply is None:

@@ -101,9 +101,8 @@ class _Ordered(Struct, frozen=True):
 class _End(Struct, frozen=True):
     """The end of one session.
 
-    When a project has no open session any more, `_count_ended` counts the sessions that have ended
-    since the last count, by status. The session that ended last has the numbers in `finished`; that
-    of all others is empty.
+    `finished` has the numbers of ended sessions by status if `_count_ended` counted them when this
+    session ended; otherwise, it is empty.
     """
 
     id: str

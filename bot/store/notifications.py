@@ -130,7 +130,7 @@ class NotificationsTable(StoreTable):
     """The messages of all notifiers, and the sessions that cause them."""
 
     def waiting(self) -> list[WaitingSession]:
-        """Return the sessions whose decision has a `cause`, the oldest status first."""
+        """Return the sessions of which people are to be notified, the oldest status first."""
         return list(skip_corrupt(_waiting, self._all(WAITING)))
 
     def ended(self, since: datetime) -> list[EndedSession]:

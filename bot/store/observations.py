@@ -84,9 +84,9 @@ def add_observations(
 def _changing(
     connection: sqlite3.Connection, observations: Sequence[Observation]
 ) -> list[Observation]:
-    """Drop the observations of each session for which none of them changes anything.
+    """Return the observations of those sessions that change.
 
-    The other sessions keep all their observations.
+    A session changes if one of its observations alters a fact; then all of them are returned.
     """
     rows = _rows(connection, observations)
     changing = {

@@ -114,9 +114,9 @@ class SessionListTable(StoreTable):
         return SessionPage(self.read([one.id for one in listed]), cursor)
 
     def places(self, query: SessionQuery, waiting: Collection[str] = ()) -> list[SessionPlace]:
-        """Return the positions of a page's sessions without loading the sessions.
+        """Return IDs and sort keys of the sessions on a page, without loading the sessions.
 
-        A negative limit reads all.
+        A negative limit reads all sessions that `query` selects.
         """
         after, last = _place(query.cursor)
         values = {**_values(query, waiting), "after": after, "last": last}

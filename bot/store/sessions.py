@@ -108,11 +108,11 @@ class SessionsTable(StoreTable):
     _known: Mapping[str, tuple[int, LiveSession]] = MappingProxyType({})
 
     def create(self, new: NewSession, command: str = "") -> bool:
-        """Create a session that is due at once, and close the command that requested it.
+        """Create a session that is due at once, and settle the command that requested it.
 
-        `command` is that command's key, or empty if no command requested the session. Once the
-        session is created, the command's state is `refused`, so that it opens no second session.
-        Returns False and writes nothing if another session already has the id or the branch.
+        `command` is that command's key, or empty if no command requested the session. It gets the
+        state `refused`, in which it cannot open a second session. Returns False and writes nothing
+        if another session already has the id or the branch.
         """
         values = {
             **columns(new),

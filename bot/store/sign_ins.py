@@ -109,7 +109,7 @@ class SignInsTable(StoreTable):
         self._execute(_SEEN, {"hash": hash, "now": now.timestamp()})
 
     def take(self, hash: str, now: datetime, ends: datetime) -> None:
-        """Note the first request with a cookie. The browser's other used cookies end at `ends`."""
+        """Note the first request with a cookie. Earlier cookies of its browser expire at `ends`."""
         values = {"hash": hash, "now": now.timestamp(), "ends": ends.timestamp()}
 
         def work(connection: sqlite3.Connection) -> None:

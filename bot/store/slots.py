@@ -256,7 +256,7 @@ class AgentsTable(StoreTable):
         return record, sorted(ends, key=lambda end: end.at)
 
     def _parts(self, repositories: Collection[str] | None) -> defaultdict[str, list["_Share"]]:
-        """Return each agent's part in each of its sessions."""
+        """Return what each agent did in each of its sessions, as a `_Share`."""
         earlier, messages = _by_session(self._all(HANDOVERS)), _by_session(self._all(MESSAGES))
         shares = defaultdict[str, list[_Share]](list)
         for row in self._all(RECORDS):

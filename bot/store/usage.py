@@ -356,9 +356,9 @@ def _step_of(now: datetime) -> int:
 
 
 def _excess(usage: Usage, counted: Row, metered: float) -> dict[str, float]:
-    """Return how much to add to each kind of a run's `counted` usage; amounts may be negative.
+    """Return what to add to each kind of a run's `counted` usage to get `usage`.
 
-    If `usage` has fewer tokens than `counted`, only the cost may increase: to at least `metered`.
+    If `usage` has fewer tokens, only the cost changes: it is raised to `metered` if it is below.
     """
     if usage.tokens < counted["tokens"]:
         short = max(0.0, round(metered - counted["cost_usd"], 6))

@@ -34,7 +34,7 @@ class TracingUnavailable(Exception):
 
 
 class _Traces:
-    """Sends spans to one receiver, and remembers by name which trace a later step continues."""
+    """Sends spans to one receiver. Keeps traces by name, so that a later step can continue them."""
 
     def __init__(self, endpoint: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

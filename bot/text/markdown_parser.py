@@ -20,8 +20,8 @@ class Shown(NamedTuple):
 def parser() -> MarkdownIt:
     """Return a parser of CommonMark with tables.
 
-    It notes positions in the `meta` of tokens: for code spans, HTML and entities, a `span` (start
-    and end in the block's text); for links and images, a list of `Shown` called `edits`.
+    It adds to the `meta` of tokens: for code spans, HTML and entities, a `span` (start and end in
+    the block's text); for links and images, `edits` (those that show what pages show; see `Shown`).
     """
     # Emphasis hides no text: not parsing it saves time.
     made = MarkdownIt("commonmark", {"maxNesting": 100}).enable("table")
@@ -79,9 +79,9 @@ def _image(state: StateInline, silent: bool) -> bool:
 def _edits(state: StateInline, start: int, label: int, shown: int) -> Iterator[Shown]:
     """Yield edits that remove from a link or image what pages do not show.
 
-    The link or image was just parsed. Its label begins at position `start` and ends at position
-    `label`. A link's label is kept: `shown` equals `label`. An image's label is removed: `shown`
-    equals `start`. A title is removed, and a reference is replaced by its URL.
+    The link or image was just parsed. Its label is between the positions `start` and `label`, and
+    the part of it before the position `shown` is kept: all of a link's label, nothing of an
+    image's. A title is removed, and a reference is replaced by its URL.
     """
     end, source = state.pos, state.src
     if end > label + 1 and source[label + 1] == "(":

@@ -84,8 +84,8 @@ class Prompts:
     ) -> str:
         """Return a message in which all text of people and programs is cleaned and cut.
 
-        Templates put this text into fences or on one line. They use it by the names in `values`
-        and `prompt.values`.
+        Templates put this text into fences or on one line. Their variables are the names in
+        `values` and `prompt.values`.
 
         `mark` is a short visible key by which the bot finds the message in the transcript. An empty
         `project` selects the prompts for all projects. Raises `PromptError`.

@@ -237,7 +237,7 @@ def is_secure(connection: Connection) -> bool:
 
 
 async def send_cookie(message: Message, scope: Scope) -> None:
-    """Add a browser's next cookie to the response."""
+    """Add the cookie with which the browser replaces its sign-in cookie to the response."""
     cookie = scope.get("state", {}).get(_NEXT_COOKIE)
     if cookie and message["type"] == "http.response.start":
         message["headers"] = [*message["headers"], cookie.to_encoded_header()]

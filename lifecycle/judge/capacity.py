@@ -212,9 +212,9 @@ def _kept(groups: list[_Group], full: list[_Group], busy: list[list[_Group]]) ->
     """Return the groups in which the first session that has to wait reserves a free place.
 
     `groups` are the waiting session's groups, `full` are those without a free place, and `busy` has
-    the groups of each session with a slot. The waiting session can start only after a session
-    in a full group ends. If every session in the full groups also belongs to a group with free
-    places, that end frees another place in the latter group, so no place is reserved in it.
+    the groups of each session with a slot. The waiting session starts when one of the sessions in
+    the full groups ends. A free place of another group need not be reserved for it if each of those
+    sessions also has a place in that group, because both places then become free together.
     """
     leaving = [theirs for theirs in busy if any(group in theirs for group in full)]
     free = [group for group in groups if group not in full]

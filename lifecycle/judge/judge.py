@@ -251,7 +251,7 @@ class Judged(Struct, frozen=True):
 
     @property
     def people(self) -> bool:
-        """Whether reactions with `people=True` may yield actions; if not, they are all skipped."""
+        """Whether the reactions that concern people (`Reaction.people`) have to be evaluated."""
         view = self.view
         if self.asked or view.threads or view.unsent_remarks or view.handed_to_human:
             return True

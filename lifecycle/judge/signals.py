@@ -1,7 +1,7 @@
-"""Signals: the enumerations that facts are reduced to, and the conditions of all rules.
+"""Signals: a few enumerations to which facts are reduced, and on which all rules are conditions.
 
-There are few enough combinations to test all of them. `lifecycle.judge.judge` applies thresholds,
-weighs evidence and computes the signals from the facts.
+The signals have so few combinations that all are tested. `lifecycle.judge.judge` computes them
+from the facts: it applies thresholds and weighs evidence.
 """
 
 from collections.abc import Callable

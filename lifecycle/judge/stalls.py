@@ -18,7 +18,7 @@ _UNSEEN: Final = (Availability.UNKNOWN, Availability.NONE)
 
 
 class Finding(NamedTuple):
-    """Why a session has its stage or status, and until when the finding is valid."""
+    """Why a session has its status, or the first part of it, and until when this holds."""
 
     key: Key | None  #: Its identity: people are notified once. If None, they are not notified.
     reason: Reason

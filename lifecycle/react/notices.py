@@ -57,9 +57,9 @@ def reply(judged: Judged) -> Wanted:
 def _received_before(view: SessionView, thread: Thread, pushed: datetime) -> bool:
     """Whether the commit pushed at `pushed` counts as the agent's answer to a thread.
 
-    It counts if all comments had been sent to the agent before the push. After a lost run, they are
-    sent again to the next run, maybe only after the push. The commit then still counts if the agent
-    is at rest, nothing was pushed since they were sent again, and nothing is left to push.
+    It counts if all comments had been sent to the agent before the push. If a run is lost, they are
+    sent again to the next run. If that happens after the push, the commit counts nevertheless if
+    the agent is at rest, and has neither pushed nor committed anything since then.
     """
     if {remark.id for remark in view.unsent_remarks} & {remark.id for remark in thread.remarks}:
         return False

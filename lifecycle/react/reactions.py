@@ -154,9 +154,9 @@ BY_STATUS: Final = {
 
 @lru_cache(maxsize=REMEMBERED)
 def reactions_to(status: Status, signals: Signals, people: bool) -> tuple[Reaction, ...]:
-    """Return the rows that may yield actions under these signals, in the order of the table.
+    """Return the reactions that may yield actions under these signals, in the order of the table.
 
-    If `people` (`Judged.people`) is False, the rows marked `people` are omitted.
+    `people` is `Judged.people`. If it is False, reactions with `Reaction.people` are omitted.
     """
     rows = BY_STATUS[status]
     return tuple(row for row in rows if row.when(signals) and (people or not row.people))

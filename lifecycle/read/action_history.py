@@ -166,7 +166,7 @@ class ActionHistory:
     def last_sent(self, cause: Key) -> MessageSent | None:
         """Return when and in which run a cause last reached the agent; None if it never did.
 
-        A message counts as lost if its run failed or was lost before a push followed it.
+        A message counts as lost if its run failed or disappeared and nothing was pushed meanwhile.
         """
         sent = [MessageSent(key.run, self._done[key].at) for key in self._sending.get(cause, ())]
         arrived = [message for message in sent if not self._lost(message)]

@@ -129,7 +129,7 @@ def review_rounds(view: SessionView) -> dict[Key, datetime]:
 
 
 def runs_in_a_row(view: SessionView, cause: StartCause) -> int:
-    """Count the runs since the last progress after which this cause led to a new start.
+    """Return how often this cause has led to a new run since the last progress.
 
     Progress is a new pull request, green checks, a person's push or a new request, but not a push
     by the bot.
@@ -154,9 +154,9 @@ def spent(cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
 
 
 def due(view: SessionView, cause: Key, tries: Mapping[Key, datetime], most: int) -> bool:
-    """Whether a cause has not reached the agent yet and is not `spent`, so that it is to be sent.
+    """Whether to send the agent a message for this cause: none has arrived, and a try is left.
 
-    A cause whose message was lost with its run is sent again, even if `most` were tried.
+    A cause whose message was lost with its run is sent again, even without a try left (`spent`).
     """
     return view.history.last_sent(cause) is None and not spent(cause, tries, most)
 

@@ -71,8 +71,8 @@ class CommandQueries:
     def _merges(self) -> list[Command]:
         """Return the `merge` commands that may be for the pull request of this view.
 
-        Omits commands given at a head of another open pull request of the session, unless it is
-        also a head of this one. Heads of a pull request are its commits `head` and `carried`.
+        Omits commands that are bound to a commit of another open pull request of the session,
+        unless it is also one of this pull request. Only the commits `head` and `carried` count.
         """
         pull, merges = self.pull, [one for one in self.facts.commands if one.kind == "merge"]
         if len(self.facts.pulls) < 2 or pull is None:

@@ -95,9 +95,10 @@ def _files_of(mirror: Mirror, workspace: Worktree, commit: str) -> Iterator[LfsO
 
 
 def holding(mirror: Mirror, commit: str, finds: Callable[[str], bool]) -> str:
-    """Return the path of an LFS file that `finds` matches and that a push of `commit` publishes.
+    """Return the path of an LFS file that a push of `commit` publishes and `finds` is true of.
 
-    The path is empty if there is none. Files that the mirror does not have are not examined.
+    `finds` gets parts of the file's content as text. The path is empty if there is no such file.
+    Files that the mirror does not have are not examined.
     """
     for one in _unpublished(mirror, commit):
         if _has(mirror, one):

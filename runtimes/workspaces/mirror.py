@@ -244,7 +244,7 @@ class Mirror:
         Returns the first of these that applies:
 
         * `ours`, if it builds on `theirs` and nobody has removed commits that the bot pushed;
-        * `theirs`, if `ours` is already in a branch on GitHub, or was when the bot last pushed it;
+        * `theirs`, if GitHub has `ours` already: a branch there or the bot's last push contains it;
         * None, if `theirs` lacks the bot's last push to the branch, or the two commits conflict;
         * a new merge of both.
 
@@ -294,7 +294,7 @@ class Mirror:
         return commit_at(self.path, f"{_OURS}/allowed/{check_branch(branch)}")
 
     def allow(self, branch: str, sha: str) -> None:
-        """Record a commit as the signed form of a commit whose push a person has allowed."""
+        """Record the commit `sha`, which the bot signed, as one whose push a person has allowed."""
         git(self.path, "update-ref", f"{_OURS}/allowed/{check_branch(branch)}", _sha(sha))
 
     def _took_off(self, branch: str, theirs: str) -> bool:

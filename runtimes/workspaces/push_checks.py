@@ -58,9 +58,9 @@ def touched(mirror: Mirror, base: str, there: str, head: str, paths: Iterable[st
 def foreign_encoding(commits: Iterable[Commit]) -> str:
     """Return a text about the first commit that names an encoding other than UTF-8.
 
-    It names the commit and its encoding, and is empty if there is no such commit. Git converts a
-    message from the encoding that its commit names. With `IBM037` or `UTF-16` the other checks
-    could not read it, while GitHub shows it unconverted. See "Discussion" in
+    The text names the commit and its encoding; it is empty if there is no such commit. Git converts
+    a message from the encoding that its commit names, but GitHub does not. So with `IBM037` or
+    `UTF-16`, the other checks would read another message than GitHub shows. See "Discussion" in
     https://git-scm.com/docs/git-commit
     """
     for one in commits:

@@ -123,7 +123,7 @@ class SessionGit:
         return True
 
     def index(self) -> tuple[bytes, int]:
-        """Return the git index of the repository `view`, and the modification time of its file.
+        """Return the index file of the bot's repository (`view`), and its modification time.
 
         The time is in nanoseconds. At most `INDEX_BYTES` of the index are read. Raises `OSError`.
         """
@@ -131,7 +131,7 @@ class SessionGit:
             return file.read(INDEX_BYTES), os.fstat(file.fileno()).st_mtime_ns
 
     def copied_index(self, name: str) -> Path:
-        """Copy the index of the bot's repository, `view`, to a file `name` in that folder.
+        """Copy the index file of the bot's repository to a file `name` beside it.
 
         Returns the path of the copy. Raises `OSError`.
         """

@@ -41,10 +41,10 @@ class Steering:
         return bool(self._uncommitted())
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the files chosen by `hold` to the versions in the commit that `hold` was given.
+        """Restore the held files to their versions in the commit that `hold` was given.
 
-        Files in the way are removed; links are replaced, not followed. Returns those chosen files
-        of which the commit `head` has another version; if there are none, the choice is discarded.
+        Files in the way are removed; links are replaced, not followed. Returns the held files that
+        differ between that commit and `head`. If there are none, no files are held any more.
         """
         commit, patterns = self._held()
         specs = pathspecs(patterns)

@@ -261,9 +261,9 @@ class Worktree:
     def adopt(self, old: str, new: str, at: str = "") -> bool:
         """Move the session's branch from `old` to `new`, and attach HEAD to the branch.
 
-        The commit `at`, by default `new`, must be checked out and have the same files as `new`.
-        Call it only while the agent is at rest. Idempotent without `at`. Returns False if another
-        commit is checked out, or if the branch exists and is at neither `old` nor `new`.
+        The commit `at` must be checked out and have the same files as `new`; by default, it is
+        `new`, and a repeated call has no effect. Call this only while the agent rests. Returns
+        False if another commit is checked out, or if the branch is at neither `old` nor `new`.
         """
         with self._locked():
             here = refs.checked_out(self.repository, self.path.name)
@@ -290,7 +290,7 @@ class Worktree:
             return self._steering.hold(commit, patterns)
 
     def put_back(self, head: str) -> list[str]:
-        """Restore the files chosen by `hold`; return those of which `head` has another version."""
+        """Restore the steering files (see `hold`); return those that `head` has changed."""
         with self._locked():
             return [readable(name) for name in self._steering.put_back(head)]
 
@@ -321,7 +321,7 @@ class Worktree:
     def remove(self, completed: int | None = None) -> bool:
         """Remove the whole workspace. Idempotent.
 
-        Given the time `completed`, keep a workspace that was completed at another; return False.
+        With `completed`, remove only the workspace that was made at that time, or return False.
         """
         gone = self.place.with_name(f".{self.session}.gone")
         repositories.remove_tree(gone)
@@ -393,7 +393,7 @@ class Worktree:
         return self._steering.status(untracked)
 
     def _make_view(self) -> None:
-        """Make the bot's repository for the checkout."""
+        """Make the repository in which the bot runs git on the checkout."""
         self._git.make(self._options.sparse, lfs=self._options.lfs_max_mb > 0)
         if self._making.exists():
             # So that the first status need not read every file. With its time: `copied_index`.

@@ -91,7 +91,7 @@ class Mutant(NamedTuple):
         return f"{self.table.name} {self.says}: {self.change}"
 
     def of(self, table: Rowed) -> Rowed:
-        """Return the mutated table; a mapping's keys keep their order even if rows are swapped."""
+        """Return the mutated table. In a mapping, rows are swapped by exchanging their values."""
         if not isinstance(table, Mapping):
             return self._wrong(table)
         names = [*table]

@@ -135,7 +135,7 @@ def _codes(code: CodeType) -> dict[Place, list[CodeType]]:
 
 
 def _own(code: CodeType) -> CodeType:
-    """Return a copy of the code that has a `Place` instead of each nested code object.
+    """Return a copy of the code in which nested code is replaced by its file, name and line.
 
     So two copies are equal if only nested code differs.
     """

@@ -62,7 +62,7 @@ EMPTY: Final = ("/", "/agents", "/projects", "/costs", "/deliveries", "/health",
 
 
 def check_samples(browsers: Browsers, people: People) -> None:
-    """Check every page of the site with samples."""
+    """Check every page of the site, filled with sample data."""
     people.site.store.incidents.report("sample", "GitHub does not answer", people.now())
     people.site.store.freezes.add("project:gears", "alice")
     with signed_in(browsers, people.site, people.visitor("admin-er")) as context:
@@ -79,7 +79,7 @@ def check_samples(browsers: Browsers, people: People) -> None:
 
 
 def check_signed_out(browsers: Browsers, people: People) -> None:
-    """Check the pages for people who are not signed in, or cannot be."""
+    """Check the pages for people who are not signed in, and for those who have no role."""
     with browsers.person() as context:
         page = context.new_page()
         problems = list(_problems(page, people.url, {"sign-in": "/login"}))

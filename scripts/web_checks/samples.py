@@ -262,7 +262,7 @@ def sample_site(folder: Path) -> Iterator[People]:
 
 
 def _add(people: People, sample: Sample, now: datetime) -> None:
-    """Create the session of a sample with one decision."""
+    """Create the session of a sample, and record a decision that gives it the sample's status."""
     store, at = people.site.store, now - timedelta(minutes=sample.minutes)
     name, created = f"widgets-{sample.number}", at - timedelta(minutes=70)
     url = f"https://github.com/acme/widgets/issues/{sample.number}"

@@ -37,7 +37,7 @@ DELETION = actions.DeleteBranch(
 
 
 class Late:
-    """A leader that replaces another one while these actions of a session are due."""
+    """A bot that replaces the leader while the actions `due` of a session are due."""
 
     def __init__(self, scenario: Any, *due: Action) -> None:
         self.store, self.clock = scenario.store, scenario.clock

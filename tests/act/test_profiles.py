@@ -11,7 +11,7 @@ from tests.harness.site import RecordingShell, Site
 
 @pytest.fixture
 def careful(site: Site) -> Site:
-    """A site whose project has a profile."""
+    """A site whose project has a profile, which restricts its agents' permissions and hooks."""
     settings: Settings = site.agents.settings
     project = msgspec.structs.replace(settings.projects["widgets"], profile="careful")
     changed = msgspec.structs.replace(

@@ -38,7 +38,7 @@ def opens(site: Site) -> tuple[str, str]:
 
 
 def opened(site: Site, meanwhile: Callable[[], object] = lambda: None) -> list[Any]:
-    """All that the bot sends to GitHub for an opened pull request, its labels at the end.
+    """Return what the bot sends to GitHub to open a pull request; the last item is the labels.
 
     `meanwhile` happens after its commits were taken into the mirror.
     """

@@ -1,4 +1,4 @@
-"""Runs over real git: started, continued after losses, handed over, stopped and released."""
+"""Runs are started, continued after losses, handed over and stopped; workspaces are removed."""
 
 import shutil
 from datetime import UTC, datetime

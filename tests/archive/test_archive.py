@@ -242,7 +242,7 @@ def test_each_adapter_names_the_files_to_archive(tmp_path: Path) -> None:
 
 
 class Database:
-    """An SQLite database as an agent's program writes it. It replaces the file `output.log`."""
+    """An SQLite database of an agent's program, at the path where a run has its `output.log`."""
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept

@@ -84,7 +84,7 @@ class Browser:
 
 @pytest.fixture
 def browser(github: FaultyGitHub, tmp_path: Path) -> Iterator[Browser]:
-    """A browser at the page of setup, which must succeed once the browser is done."""
+    """A browser at the page of the setup. Afterwards, asserts that the setup has succeeded."""
     port = free_port()
     wanted = SetupRequest(
         project="widgets",

@@ -36,7 +36,7 @@ class Reconciling:
         )
 
     def sessions(self, *numbers: int) -> list[str]:
-        """Create sessions, old enough that decisions about them are announced."""
+        """Create sessions, and let 5 seconds pass, so that decisions about them are announced."""
         made = [self.scenario.session(number) for number in numbers]
         self.scenario.clock.passes(5)
         return made

@@ -110,7 +110,7 @@ RED = published(pulls=(pull(checks=(check(CheckState.FAILED, log="boom"),)),))
 
 
 class RedCheck:
-    """A session whose check fails, from the fact to the message to its agent."""
+    """A session whose check fails: records that fact, decides, and sends the agent the message."""
 
     def __init__(self, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         self.scenario = scenario

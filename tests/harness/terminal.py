@@ -121,7 +121,7 @@ class Terminal:
         return SendMessage(key=key, run=1, prompt=prompt)
 
     def is_answered(self, answer: SendMessage) -> None:
-        """Give an answer in all its steps and let it arrive."""
+        """Send an answer with all its keystrokes, until the agent has received it."""
         self.is_ordered(answer)
         while answer.key not in self.facts.done:
             result = self.is_carried_out()

@@ -76,7 +76,7 @@ class Scenario(NamedTuple):
         return self.status, self.blockers.split(), sorted(self.does.split()), self.says
 
     def decided(self, **policy: Any) -> tuple[Status, list[str], list[str], str]:
-        """What is decided, as `expected` has it."""
+        """Return what is decided for the session, in the form of `expected`, to compare the two."""
         found = decision(self.session, **{**policy, **self.policy})
         comments = [action for action in found.actions if isinstance(action, do.Comment)]
         read = [found.because, *(blocker.sentence for blocker in found.blockers)]

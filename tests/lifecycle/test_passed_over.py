@@ -66,9 +66,9 @@ def test_the_outcome_shortcut_skips_no_outcome(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_command_changes_a_session_to_a_status_in_which_it_is_ineffective() -> None:
-    """`apply_commands` relies on this when it looks for commands without an effect.
+    """A command is ineffective in the statuses `CommandRule.ineffective`.
 
-    It examines a command only if the status before the command is in `CommandRule.ineffective`.
+    `apply_commands` looks only at the status before a command, so the command must not lead there.
     """
     rows = [(kind, row) for kind, row in COMMAND_RULES.items() if row.ineffective]
     assert rows

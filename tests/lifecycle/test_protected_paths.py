@@ -144,7 +144,7 @@ def test_a_retry_does_not_release_a_commit_with_the_same_prefix() -> None:
 
 
 def test_an_abbreviation_names_only_the_commit_for_which_it_was_granted() -> None:
-    """Also where the bot knows of no push of that commit any more."""
+    """This also holds after the bot has forgotten that it refused to push that commit."""
     crafted = f"{NEXT[:7]}{'0' * 33}"
     for head, released in ((NEXT, True), ("", True), (HEAD, True), (crafted, False)):
         earlier = command("allow", at=ago(90), text=NEXT[:7], head=head)

@@ -1,4 +1,4 @@
-"""Times are read from any number and text."""
+"""Reading a time from a number or a text never fails, whatever the number or text."""
 
 from datetime import UTC, datetime
 

@@ -92,7 +92,7 @@ _AGENTS = (
 
 @cache
 def every_session() -> tuple[Facts, ...]:
-    """All combinations of facts and of problems; built once for all files of a test worker."""
+    """Return all sessions of `every_fact` and of `every_trouble`. Cached in each test process."""
     return (*every_fact(), *every_trouble())
 
 

@@ -101,7 +101,7 @@ def in_key(at: datetime) -> str:
 
 
 def done(*keys: str | Key, seconds_ago: float = 600) -> dict[Key, Done]:
-    """Keys, or their texts, of actions that were carried out then."""
+    """Return records of actions, given by key or its text, carried out `seconds_ago`."""
     return {parse(str(key)): Done(at=ago(seconds_ago)) for key in keys}
 
 
@@ -185,7 +185,10 @@ def ended(code: int | None = 0, seconds_ago: float = 60, **fields: Any) -> Agent
 
 
 def facts(**fields: Any) -> Facts:
-    """A session in its first run without a commit. Keys may be texts."""
+    """Return the facts of a session in its first run without a commit, changed by `fields`.
+
+    Keys of actions in `fields` may be given as texts.
+    """
     fields = {
         "session": "widgets-12",
         "project": "widgets",

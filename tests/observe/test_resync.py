@@ -72,7 +72,7 @@ def test_a_failed_read_is_repeated_by_the_next_resync(quiet: Bench) -> None:
 
 
 def test_a_read_from_before_a_fingerprint_does_not_confirm_it(quiet: Bench) -> None:
-    """A change between the two is in the fingerprint and not in the read."""
+    """If the pull request changes between the two, only the fingerprint shows the change."""
     read = quiet.github.pull
     quiet.github.seen[34] = fingerprint(quiet, "a check failed")
     quiet.scenario.clock.passes(60)

@@ -22,7 +22,7 @@ def rightless(bench: Bench) -> Bench:
 
 
 def commanded(bench: Bench, kind: str, **given: Any) -> list[str]:
-    """The commands granted to the session after one of this kind."""
+    """Give a command of this kind; return the kinds of all commands that the session has got."""
     at = bench.scenario.clock()
     bench.store.commands.add(
         NewCommand(

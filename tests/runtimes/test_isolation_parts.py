@@ -121,7 +121,7 @@ def test_version_2_has_one_group_where_the_controllers_are_delegated(tmp_path: P
 
 
 def service(root: Path, *, delegated: bool) -> tuple[ControlGroups, Path]:
-    """A service of systemd with its processes in the group `bot` of the service's group."""
+    """A service of systemd whose processes are in a control group `bot` below its own group."""
     place = root / "system.slice" / "bot.service"
     (place / "bot").mkdir(parents=True)
     for folder, enabled in ((root, "cpu memory pids"), (place.parent, "cpu memory pids")):

@@ -14,7 +14,7 @@ from tests.world.waiting import eventually
 
 
 def test_output_that_fills_tmux_with_titles_ends_its_own_run_alone(tmux: TmuxStage) -> None:
-    """tmux 3.3a keeps every pushed title; a server for all would grow by 0.9 MB for 7 bytes."""
+    """With every 7 bytes that push a title of 0.9 MB, tmux 3.3a needs 0.9 MB more memory."""
     other = tmux.start("app-2")
     titles = "b'\\x1b]2;' + b'x' * 900000 + b'\\x07' + b'\\x1b[22;0t' * 2000"
     attack = f"import sys, time; sys.stdout.buffer.write({titles}); sys.stdout.flush()"

@@ -1,4 +1,4 @@
-"""Marks in lines of code."""
+"""Syntax highlighting of lines of code."""
 
 import time
 

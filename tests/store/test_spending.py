@@ -1,4 +1,4 @@
-"""Tests to which repository, requester and agent the usage of a run is charged."""
+"""The usage of a run is charged to its repository, its requester and its agent."""
 
 import pytest
 from msgspec.structs import replace

@@ -381,7 +381,7 @@ def each_dear(usage: Usage) -> Usage:
 def test_a_forged_report_lowers_no_cost_that_the_proxy_counted(
     scenario: Scenario, store: Store, name: str
 ) -> None:
-    """Neither a report of free tokens that precedes the requests, nor one that follows them."""
+    """An agent's report that its tokens were free changes nothing, neither before nor after."""
 
     def requests(tokens: int) -> None:
         store.usage.record_response(name, 1, "dear", Usage(input=tokens), each_dear)

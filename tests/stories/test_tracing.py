@@ -14,7 +14,7 @@ from tests.world.world import ALICE, World
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceReceiver]:
-    """A receiver that gets the spans of all bots of this process, soon."""
+    """A receiver to which all bots of this process send their spans every 50 ms."""
     for name in ("_STOP_SECONDS", "_STEP_SECONDS"):
         monkeypatch.setattr(tracing, name, 10 * PATIENCE)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")

@@ -1,4 +1,4 @@
-"""Struct types are complete before threads use them."""
+"""msgspec has read the fields of all struct types before threads use them."""
 
 import signal
 import subprocess

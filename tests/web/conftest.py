@@ -303,7 +303,7 @@ def people(make_people: Callable[..., "People"]) -> "People":
 
 @pytest.fixture
 def filled(people: "People") -> "People":
-    """With a session in each project, and an account for each level, such as `read-er`."""
+    """Add a session to each project, and one account for each permission level, as `fill` does."""
     from tests.web.people import fill
 
     fill(people)

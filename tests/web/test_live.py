@@ -88,7 +88,7 @@ def test_a_page_that_is_far_behind_connects_again(monkeypatch: pytest.MonkeyPatc
 
 
 async def _received(changes: str) -> Sequence[bytes] | None:
-    """What a page receives first after several messages; None: its stream ends."""
+    """Return the first change that a page receives after several; None if its stream ends."""
     watchers = Watchers()
     watchers.open()
     feed = PageFeed(watchers, lambda ids: min(ids).encode())

@@ -53,8 +53,8 @@ class Protection:
 class Event:
     """An event for webhooks.
 
-    `parts` has, by name, the members that its payload has besides those of every payload. Their
-    values are objects of the world, or JSON.
+    `parts` has, by name, the members of its payload that not every payload has. Their values are
+    JSON, or objects of the stand-in such as a pull request.
     """
 
     repo: "RepositoryBase"

@@ -143,7 +143,7 @@ class OpenCodeReader(Reader):
             self._turn = _blocked(self._turn, evidence, text, f"{name} {data.get('statusCode')}")
 
     def _is_due(self, now: datetime) -> bool:
-        """Whether to read the port now; if so, note when to read it next."""
+        """Whether to ask OpenCode's HTTP server now; if so, note when to ask it next."""
         recent = self._touched is not None and now - self._touched < _RECENT
         if not recent and now < self._ask_at:
             return False

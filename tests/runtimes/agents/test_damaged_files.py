@@ -1,4 +1,4 @@
-"""Recordings with truncated, replaced, huge or foreign files are read like the originals."""
+"""A recording with truncated, replaced, huge or unrelated files is read as if undamaged."""
 
 import re
 from pathlib import Path

@@ -24,7 +24,7 @@ BEGINNINGS = {
 
 @pytest.fixture
 def dripping(request: pytest.FixtureRequest, files: RunFiles) -> Iterator[None]:
-    """The run's port, which answers with this beginning and then one byte after the other."""
+    """The run's port, which answers with the parameter's bytes, and then byte by byte."""
     over = threading.Event()
 
     def answer(connection: socket.socket) -> None:

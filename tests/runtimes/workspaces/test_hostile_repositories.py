@@ -33,7 +33,7 @@ def other(tmp_path: Path, git: Git) -> Path:
 
 @pytest.fixture(params=[name for name in ISOLATIONS if name != "none"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each kind of sandbox in turn; containers run git themselves, not in bubblewrap."""
+    """Each kind of sandbox in turn. With a container engine, git runs in a container."""
     name: str = request.param
     without_bubblewrap(name, monkeypatch)
     return name

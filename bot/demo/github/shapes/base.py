@@ -1,4 +1,4 @@
-"""Accounts, Apps, repositories, labels and reactions; the times and associations in all shapes."""
+"""The JSON of accounts, Apps, repositories, labels, reactions, times and author associations."""
 
 from datetime import datetime
 from typing import Any
