@@ -53,8 +53,8 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 class Costs(Struct, frozen=True, kw_only=True):
     """Everything on the page of costs.
 
-    `projects`, `agents`, `people` and `sessions` are sorted by cost, the highest first. In the
-    first three, the last row may be the sum of all others.
+    `projects`, `agents`, `people` and `sessions` are sorted by cost, the highest first. The first
+    three may end with a row that has the sum of those that are not listed.
     """
 
     filter: CostFilter

@@ -165,9 +165,8 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
     """Record which messages arrived or are missing; return whether this changed anything.
 
-    Called inside a transaction. The `done_at` of a received message is the time it was sent, if the
-    activity in this observation began after that. Otherwise it is `now`, because the activity is
-    older than the message or was not observed.
+    Called inside a transaction. Sets the `done_at` of a received message to the time at which it
+    was sent, if the agent's activity has changed since then (`Agent.since`), otherwise to `now`.
     """
     changed = 0
     for seq in seen.received:

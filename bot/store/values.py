@@ -393,8 +393,8 @@ class HistoryRow(Struct, frozen=True, kw_only=True):
 
 
 class SessionEvent(Struct, frozen=True, kw_only=True):
-    """One event of a session, with its project and at least the actions that it names."""
+    """One event of a session, with its project and actions."""
 
     row: HistoryRow
     project: str
-    actions: Mapping[str, Action]  #: By key, some of other events too; withdrawn ones are missing.
+    actions: Mapping[str, Action]  #: By key, at least those that `row` names; no withdrawn ones.

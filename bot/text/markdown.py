@@ -322,7 +322,7 @@ class _Page:
                 break
 
     def _unparsed(self, start: int, end: int) -> None:
-        """Hide all that may be hidden in a text whose structure is unknown."""
+        """Hide everything that GitHub might hide in a text whose structure is unknown."""
         self._html(start, end)
         for pattern in (_ALTERNATIVE, _TITLE):
             for found in pattern.finditer(self.text, start, end):

@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 
 class Keeper:
-    """Runs retention for the data of a `Site`, and releases workspaces, as no bot is running."""
+    """Runs retention on the data of a `Site`. Releases workspaces itself, because no bot runs."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
