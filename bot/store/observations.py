@@ -165,8 +165,8 @@ def _add(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bo
 def _add_receipts(connection: sqlite3.Connection, seen: Observation, now: datetime) -> bool:
     """Record which messages arrived or are missing; return whether this changed anything.
 
-    Called inside a transaction. Sets the `done_at` of a received message to the time at which it
-    was sent, if the agent's activity has changed since then (`Agent.since`), otherwise to `now`.
+    Called inside a transaction. The `done_at` of a received message becomes the time of its sending
+    if the agent's activity changed after the sending (`Agent.since`), otherwise `now`.
     """
     changed = 0
     for seq in seen.received:

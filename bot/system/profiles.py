@@ -97,10 +97,10 @@ class PermissionModes:
     _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
 
     def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the modes that people may choose in a project, by agent, type or `AGENT TYPE`.
+        """Return the permission modes that people may choose in a project for each agent and type.
 
-        These keys are the names that `requestable` returns. The modes are empty for a program
-        without permission modes.
+        The keys are what a person can request (`requestable`): an agent, a type, or an agent with
+        one of its types. A program without permission modes has none.
         """
         known = self.settings.projects.get(project)
         profile = known.profile if known else ""

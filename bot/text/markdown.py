@@ -322,7 +322,7 @@ class _Page:
                 break
 
     def _unparsed(self, start: int, end: int) -> None:
-        """Hide everything that GitHub might hide in a text whose structure is unknown."""
+        """Hide HTML, titles and alternative texts in a text that could not be parsed."""
         self._html(start, end)
         for pattern in (_ALTERNATIVE, _TITLE):
             for found in pattern.finditer(self.text, start, end):

@@ -32,7 +32,7 @@ OVER: Final = frozenset(Stage) - {Stage.QUEUED, Stage.SPAWNING, Stage.RUNNING, S
 
 
 class Hold(StrEnum):
-    """The stages in which an ended session gives up its program and, if merged, its workspace."""
+    """Whether an ended session has given up its program and, if merged, its workspace."""
 
     HELD = "held"
     RELEASING = "releasing"

@@ -99,8 +99,8 @@ def _checks_since(view: SessionView) -> datetime:
 def last_event(view: SessionView) -> datetime:
     """Return the time of the last known event by the agent, the bot, a person, a check or a push.
 
-    Of a person's events, these count: commands, and on the pull request a new base branch and
-    comments by people who may give commands.
+    These events of people count: their commands, a change of the pull request's base branch, and
+    comments on the pull request by people who may give commands.
     """
     facts, pull = view.facts, view.pull
     times = [facts.created, facts.restored_at, view.instructed_at, facts.agent.since]

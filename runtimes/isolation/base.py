@@ -92,7 +92,7 @@ class Isolation(Protocol):
         ...
 
     def unlimited(self, limits: Limits) -> str:
-        """Return which of these limits cannot be set for a whole run (`memory, cpu`), if any."""
+        """Return the limits that cannot be set for a whole run, such as "memory, cpu", or ""."""
         ...
 
     def wrap(self, launch: Launch, sandbox: Sandbox) -> Launch:

@@ -23,7 +23,7 @@ from tests.github.pages import START, user
 
 
 def _repository(*, private: bool = False, **fields: Any) -> IssueRepository:
-    """A response with an issue."""
+    """GitHub's response to a query of one issue of a repository."""
     fields = {
         "body": "",
         "last_edited_at": None,

@@ -96,7 +96,7 @@ def test_a_reached_budget_pauses_the_session_until_it_is_raised(world: World) ->
 
 
 def its_program_is_ended(world: World, issue: IssueStory) -> None:
-    """Until then a session cannot be restored."""
+    """Wait until the session's program is stopped; only then can the session be restored."""
     eventually(
         lambda: parse("stop#1") in world.store.facts.get(issue.id).done, "its program is ended"
     )

@@ -108,7 +108,7 @@ class Claude(adapter.AgentAdapter):
         return LaunchSpec(argv=argv, env=env, native_id=native)
 
     def adopt(self, files: RunFiles, native: str) -> None:
-        """Copy the conversation's transcript; Claude Code resumes it in any working directory."""
+        """Copy the conversation's transcript. Claude Code can resume it in another directory."""
         source = adapter.user_folder("CLAUDE_CONFIG_DIR", ".claude")
         adapter.copy_transcript(source, "projects/*/{id}.jsonl", native, claude_files.folder(files))
 
