@@ -385,7 +385,7 @@ class Settings(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def key_owners(self) -> dict[str, ProjectDefaults | AgentSettings]:
-        """The settings of projects and agents, which may name model keys, by their table's name."""
+        """Return the settings of each project and agent that may use model keys, by table name."""
         owners: dict[str, ProjectDefaults | AgentSettings] = {
             f"projects.{name}": project for name, project in self.projects.items()
         }

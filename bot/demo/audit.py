@@ -45,7 +45,7 @@ def problems(scene: Scene, task: Task) -> Iterator[str]:
     heads = [move.after for move in moves if move.after]
     if len(heads) != 3 or len(set(heads)) != 3:
         pushes, different = counted(len(heads), "commit"), len(set(heads))
-        yield f"#{number}: {pushes} pushed to the branch, {different} of them different, not 3"
+        yield f"#{number}: {pushes} pushed, {different} of them different; it should be 3 and 3"
     if pull.head_branch in scene.repo.heads:
         yield f"#{number}: the session's branch is still on GitHub"
 

@@ -97,10 +97,10 @@ class PermissionModes:
     _by_profile: dict[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict, init=False)
 
     def of(self, project: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the permission modes that people may choose in a project for each agent and type.
+        """Return the permission modes that a person may choose in a project, for each agent.
 
-        The keys are what a person can request (`requestable`): an agent, a type, or an agent with
-        one of its types. A program without permission modes has none.
+        A key is the name of an agent or type, or both (see `requestable`). Its value is empty if
+        the agent's program has no permission modes.
         """
         known = self.settings.projects.get(project)
         profile = known.profile if known else ""
