@@ -106,15 +106,19 @@ def add_start(store: Store, command: NewCommand) -> bool:
 def head_at(session: Session, number: int, at: datetime, head: str = "") -> str:
     """Return the head commit that a command given at the time `at` is about; empty if unclear.
 
-    `number` is that of a pull request; any other number, such as the issue's, stands for all open
-    pull requests. If `head` is given, only those with this head count. The result is empty unless
-    exactly one counts, and neither its head nor its base has changed since `at`.
+    `number` is that of a pull request; any other number, such as the issue's, stands for all pull
+    requests that are open, or were merged after the command. If `head` is given, only those with
+    this head count. The result is empty unless exactly one counts, and this one is open or was
+    named by its number, and neither its head nor its base has changed since `at`.
     """
     found = [pull for pull in session.pulls if pull.number == number]
     if not found:
-        found = [pull for pull in session.pulls if pull.state is PullState.OPEN]
+        found = [pull for pull in session.pulls if _was_open(pull, at)]
     meant = [pull for pull in found if head in ("", pull.head)]
-    return meant[0].head if len(meant) == 1 and _was_current(meant[0], at) else ""
+    if len(meant) != 1 or not _was_current(meant[0], at):
+        return ""
+    named = meant[0].number == number
+    return meant[0].head if named or meant[0].state is PullState.OPEN else ""
 
 
 def allowed_commit(session: Session, text: str) -> str:
@@ -125,6 +129,11 @@ def allowed_commit(session: Session, text: str) -> str:
     """
     head = session.work.head
     return head if head.startswith(text) else ""
+
+
+def _was_open(pull: Pull, at: datetime) -> bool:
+    """Whether the pull request is open, or was merged since `at`."""
+    return pull.state is PullState.OPEN or (pull.merged_at is not None and pull.merged_at >= at)
 
 
 def _was_current(pull: Pull, at: datetime) -> bool:

@@ -347,6 +347,24 @@ def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
     assert conversation.heads() == ["", "34" * 20]
 
 
+def test_a_merge_command_on_an_issue_does_not_mean_the_other_of_two_pull_requests_after_a_merge(
+    conversation: Conversation,
+) -> None:
+    conversation.bench.scenario.session()
+    now = conversation.bench.scenario.clock()
+    merged = Pull(
+        number=33,
+        head="33" * 20,
+        head_since=now,
+        state=PullState.MERGED,
+        merged_at=now + timedelta(seconds=5),
+    )
+    pulls = (merged, Pull(number=34, head="34" * 20, head_since=now))
+    conversation.store.observations.record([Observation(session="widgets-12", pulls=pulls)], now)
+    conversation.command("merge")
+    assert conversation.heads() == [""]
+
+
 @pytest.mark.parametrize("changed", ["head_since", "base_since"])
 def test_a_merge_command_older_than_the_head_or_its_base_branch_is_bound_to_none(
     conversation: Conversation, changed: str
