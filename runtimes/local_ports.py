@@ -15,9 +15,6 @@ from runtimes.base import RuntimeFailure
 from runtimes.files import make_folder, read_text, write_private
 from runtimes.isolation.base import PROXY_PORT
 
-#: The errors of a machine without IPv6: in its kernel, or at its loopback device.
-_NO_PROTOCOL = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
-
 
 class LocalPorts:
     """The ports that sessions of this machine have. Thread-safe."""
@@ -85,11 +82,20 @@ def _is_free(port: int) -> bool:
 
 
 def _is_used(port: int, family: socket.AddressFamily, host: str) -> bool:
-    """Whether a program uses a port of an address. Never true without the address's protocol."""
+    """Whether a program uses a port of an address. False on a machine without such addresses.
+
+    Raises `OSError` if this process has too many open files.
+    """
     try:
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+        probe = socket.socket(family)
     except OSError as error:
-        return error.errno not in _NO_PROTOCOL
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        return False
+    with probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.errno != errno.EADDRNOTAVAIL
     return False

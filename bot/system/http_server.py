@@ -156,8 +156,11 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Count the connection as idle until the next request, unless that has arrived already."""
-        if not self.pipeline:
+        """Count the connection as idle, unless its next request has arrived already.
+
+        A connection that is being closed serves no further request.
+        """
+        if self.transport.is_closing() or not self.pipeline:
             self.idle[self] = None
         super().on_response_complete()
 

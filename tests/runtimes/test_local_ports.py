@@ -1,8 +1,10 @@
 """Ports of this machine that are allotted to sessions."""
 
+import errno
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,21 @@ def test_a_port_at_which_another_program_listens_is_passed_over(
         taken = listener.getsockname()[1]
         with pytest.raises(RuntimeFailure, match="fewer than 1 ports are free"):
             LocalPorts(tmp_path).allot("widgets-1", 1, taken, taken)
+
+
+@pytest.mark.parametrize("why", [errno.EAFNOSUPPORT, errno.EACCES])
+def test_a_machine_that_forbids_ipv6_has_free_ports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: int
+) -> None:
+    real = socket.socket
+
+    def without_ipv6(family: int = socket.AF_INET, *more: Any) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(why, "no IPv6")
+        return real(family, *more)
+
+    monkeypatch.setattr(socket, "socket", without_ipv6)
+    assert len(LocalPorts(tmp_path).allot("widgets-1", 2, FIRST, LAST)) == 2
 
 
 def test_a_session_for_which_too_few_ports_are_free_takes_none(tmp_path: Path) -> None:
