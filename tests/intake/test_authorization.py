@@ -332,37 +332,22 @@ def test_a_command_keeps_where_it_was_given(conversation: Conversation) -> None:
     }
 
 
-@pytest.mark.parametrize("pushed", [0, 5])
+@pytest.mark.parametrize("after", ["nothing", "a push", "a merge"])
 def test_a_merge_command_on_an_issue_with_several_open_pull_requests_means_none(
-    conversation: Conversation, pushed: int
+    conversation: Conversation, after: str
 ) -> None:
-    """Nor does it mean the one that did not change if commits are pushed to the other meanwhile."""
+    """Nor does it mean one of them after a push to the other one, or after its merge."""
     conversation.bench.scenario.session()
     now = conversation.bench.scenario.clock()
-    other = Pull(number=33, head="33" * 20, head_since=now + timedelta(seconds=pushed))
+    later = now + timedelta(seconds=5)
+    other = Pull(number=33, head="33" * 20, head_since=later if after == "a push" else now)
+    if after == "a merge":
+        other = replace(other, state=PullState.MERGED, merged_at=later)
     pulls = (other, Pull(number=34, head="34" * 20, head_since=now))
     conversation.store.observations.record([Observation(session="widgets-12", pulls=pulls)], now)
     conversation.command("merge")
     conversation.command("merge", number=34)
     assert conversation.heads() == ["", "34" * 20]
-
-
-def test_a_merge_command_on_an_issue_does_not_mean_the_other_of_two_pull_requests_after_a_merge(
-    conversation: Conversation,
-) -> None:
-    conversation.bench.scenario.session()
-    now = conversation.bench.scenario.clock()
-    merged = Pull(
-        number=33,
-        head="33" * 20,
-        head_since=now,
-        state=PullState.MERGED,
-        merged_at=now + timedelta(seconds=5),
-    )
-    pulls = (merged, Pull(number=34, head="34" * 20, head_since=now))
-    conversation.store.observations.record([Observation(session="widgets-12", pulls=pulls)], now)
-    conversation.command("merge")
-    assert conversation.heads() == [""]
 
 
 @pytest.mark.parametrize("changed", ["head_since", "base_since"])
