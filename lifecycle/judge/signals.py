@@ -1,7 +1,7 @@
 """Signals: a few enumerations to which facts are reduced, and on which all rules are conditions.
 
-The signals have so few combinations that all are tested. `lifecycle.judge.judge` computes them
-from the facts: it applies thresholds and weighs evidence.
+The signals have so few combinations that all are tested. The module `lifecycle.judge.judge`
+computes the signals: it applies thresholds to the facts and weighs evidence.
 """
 
 from collections.abc import Callable
