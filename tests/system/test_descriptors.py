@@ -94,6 +94,11 @@ def answer() -> str:
     return "here"
 
 
+@get("/long", sync_to_thread=False)
+def long_answer() -> str:
+    return "x" * 40_000
+
+
 class Busy:
     """A route that answers once it is released."""
 
@@ -119,7 +124,9 @@ def busy() -> Busy:
 def server(monkeypatch: pytest.MonkeyPatch, busy: Busy) -> Iterator[HttpServer]:
     monkeypatch.setattr("bot.system.http_server.connections", lambda: MOST)
     streams: Any = SimpleNamespace(close=lambda: None)
-    app = Litestar(route_handlers=[answer, busy.route()], state=State({"streams": streams}))
+    app = Litestar(
+        route_handlers=[answer, long_answer, busy.route()], state=State({"streams": streams})
+    )
     running = HttpServer(app, "127.0.0.1", 0)
     running.start()
     yield running
@@ -135,6 +142,10 @@ def ask(server: HttpServer, path: str = "/") -> bytes:
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)) as connection:
         connection.request("GET", path)
         return connection.getresponse().read()
+
+
+def requests(*paths: bytes) -> bytes:
+    return b"".join(b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % path for path in paths)
 
 
 def content(connection: socket.socket) -> bytes:
@@ -176,9 +187,7 @@ def test_a_pipelined_request_is_not_dropped_for_new_connections(
     server: HttpServer, busy: Busy
 ) -> None:
     with connect(server) as pipelined, ExitStack() as opened:
-        pipelined.sendall(
-            b"".join(b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % path for path in (b"/", b"/busy"))
-        )
+        pipelined.sendall(requests(b"/", b"/busy"))
         assert busy.asked.wait(5)
         assert content(pipelined) == b"here"
         for _ in range(3 * MOST):
@@ -188,9 +197,34 @@ def test_a_pipelined_request_is_not_dropped_for_new_connections(
         assert content(pipelined) == b"done"
 
 
+def test_a_closing_connection_with_a_pipelined_request_gives_way_to_new_ones(
+    server: HttpServer, busy: Busy
+) -> None:
+    """It stays open as long as its client does not read the first response."""
+    server._sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+    def closing() -> bool:
+        return any(one.transport.is_closing() for one in [*server._server.server_state.connections])
+
+    with socket.socket() as unread, ExitStack() as opened:
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        unread.connect(("127.0.0.1", server.port))
+        unread.sendall(requests(b"/long", b"/busy"))
+        assert busy.asked.wait(5)
+        unread.sendall(requests(b"/") + b"garbage\r\n\r\n")
+        eventually(closing, "the server closes the connection")
+        busy.released.set()
+
+        def displaced() -> bool:
+            opened.enter_context(connect(server))
+            return not closing()
+
+        eventually(displaced, "the closing connection is displaced")
+
+
 def test_a_kept_alive_connection_counts_as_idle_again(server: HttpServer) -> None:
     with connect(server) as kept, ExitStack() as opened:
-        kept.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        kept.sendall(requests(b"/"))
         assert content(kept) == b"here"
         for _ in range(3 * MOST):
             opened.enter_context(connect(server))
